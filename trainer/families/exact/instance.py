@@ -17,9 +17,10 @@ from trainer.families.exact.kernels.node import DataRows
 from trainer.kernels.bits import pack_bits
 from trainer.solver_common.binary_problem import BinaryProblem
 
-MOST_WEIGHT = 1 << 28  # sums of counts must fit int32 and stay below the mark of leaves that are too small
+# limit on the total weight: counts must fit int32 and stay below the mark of leaves that are too small
+MOST_WEIGHT = 1 << 28
 MOST_COST = 1 << 61
-MOST_BITS = 3  # mean bits set in a weight up to which one row for each bit is faster than adding weights
+MOST_BITS = 3  # if weights have more bits set on average, adding weights is faster than one row per bit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +32,12 @@ class ExactInstance:
     """
 
     rows: np.ndarray  # uint64 (n, words)
-    classes: CodeArray  # class of each row
-    weights: CountArray  # weight of each row
-    weighted: bool  # whether weights are listed by row instead of the powers of two of the segments
+    classes: CodeArray  # shape (n,)
+    weights: CountArray  # shape (n,)
+    weighted: bool  # whether weights are listed by row; otherwise they are the powers of two of the segments
     segment_of: CodeArray
-    segments: np.ndarray  # int32 (s, 2): class, shift
-    equal: np.ndarray  # uint8: 1 where an equal row has a more frequent class
+    segments: np.ndarray  # int32 (s, 2): class, and exponent of the weight
+    equal: np.ndarray  # uint8: 1 if an equal row has a more frequent class, so that every tree misclassifies this one
     features: int
     n_classes: int
     total: int
@@ -142,7 +143,7 @@ def build_packed(
 def _costs(leaf_cost: Fraction, total: int, depth: int | None) -> tuple[int, int, int]:
     P = leaf_cost.numerator
     Q = leaf_cost.denominator
-    most = total if depth is None else 1 << depth  # leaves of a tree; no leaf is empty
+    most = total if depth is None else 1 << depth  # most leaves of a tree, since no leaf is empty
     scale = most + 1
     if scale * (Q * total + P * most) + most < MOST_COST:
         return scale * Q, scale * P + 1, scale
@@ -165,7 +166,7 @@ def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndar
     merged = np.bincount(merged_row, weights[order]).astype(np.int64)
     first = order[new_row]
     group = (np.cumsum(new_group) - 1)[new_row]
-    # the most frequent class of every group; ties go to the smaller class
+    # the most frequent class of each group; the smaller class wins ties
     best = np.lexsort((y[first], -merged, group))
     top = np.ones(len(best), bool)
     top[1:] = group[best][1:] != group[best][:-1]

@@ -67,7 +67,7 @@ from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import LabelledShape, Shape
 from trainer.version import VERSION
 
-# parameters that need a depth, with the values that switch them off
+# parameters that need a depth, with the values that disable them
 NEEDS_DEPTH = {"optimal_trees": 0, "column_price": "", **dict.fromkeys(LIMITS)}
 ANY_DEPTH = "The search proved more than the claim: no deeper tree over these questions has a higher objective, either."
 
@@ -173,9 +173,10 @@ def _cases_proof(
     problem: Problem, settings: Settings, constraints: Constraints | None, result: ExactResult, stop: Callable[[], bool]
 ) -> ProofSteps | None:
     """Return the proof of a column limit from the cases of the search; None if they are not enough."""
-    if result.cases is None or constraints is None or constraints.recalls:  # the checker counts a case without recalls
+    # when the checker counts a case by itself, it ignores required recalls
+    if result.cases is None or constraints is None or constraints.recalls:
         return None
-    # steps below the root do not exclude pairs
+    # proof steps below the root do not account for forbidden pairs
     if constraints.conflict is not None and settings["depth"] > CHECKED_DEPTH:
         return None
     binary = _binary_problem(problem, settings)
@@ -200,7 +201,8 @@ def _binary_problem(problem: Problem, settings: Settings) -> BinaryProblem:
         bits,
         problem.y,
         n_classes=problem.n_classes,
-        depth=bits.shape[1] if depth is None else depth,  # no path tests a feature twice
+        # no path tests a feature twice, so no tree is deeper than the number of features
+        depth=bits.shape[1] if depth is None else depth,
         leaf_cost=problem.kappa,
         weights=problem.weights,
         min_leaf=settings["min_leaf"],
@@ -290,7 +292,7 @@ def _solve_constrained(problem: Problem, settings: Settings, monitor: Monitor, c
         raise SolverError("The search was stopped before it found a tree within the constraints. Give it more time.")
     leaves = count_leaves(result.shape)
     errors = int(result.cost - problem.kappa * leaves)
-    if problem.column_prices:  # the cost includes the prices of columns
+    if problem.column_prices:  # the cost includes the prices of columns, so count the errors on the tree
         errors, _ = evaluate(build_instance(binary), result.shape)
     return ExactResult(
         shape=result.shape,
@@ -497,7 +499,7 @@ METHOD = Method(
         Candidate(parameters={"depth": depth, "leaf_penalty": penalty})
         for depth, penalty in (
             (1, Penalty.LARGE), (2, Penalty.LARGE), (3, Penalty.LARGE), (3, Penalty.SMALL), (4, Penalty.SMALL),
-            (5, Penalty.LARGE),  # the higher penalty, since 32 leaves are more than a person reads
+            (5, Penalty.LARGE),  # take the higher penalty, since nobody can read 32 leaves
         )
     ),
     example=Example(options=("--depth", "3", "--leaf-penalty", "0.01")),

@@ -135,7 +135,7 @@ class Workbench(Bench):
         beyond = self.rows_beyond
 
         @cache
-        def limit(least: int) -> int:  # called twice for each split of the root
+        def limit(least: int) -> int:  # cached, because it is called twice for each split of the root
             return limit_of(least, self.space.instance.Q, slack=share, slack_rows=rows, beyond=beyond)
 
         least = self._least(limit)

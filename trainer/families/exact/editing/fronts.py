@@ -23,7 +23,7 @@ from trainer.families.exact.search.frontier import FrontierSearch
 from trainer.families.exact.search.pareto import NO_LIMIT, ParetoSearch, recall_limit
 from trainer.tree.shapes import LabelledShape
 
-MOST_BYTES = 1 << 28  # bytes of cached vectors
+MOST_BYTES = 1 << 28  # limit on the bytes of cached vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +157,7 @@ class VectorSearch:
     def _pair(self, spots: tuple[Spot, ...], bounds: list[int], ub: int) -> tuple[Vectors, Vectors] | None:
         """Return the fronts of both children, or None if no sum of them can cost less than `ub`."""
         low = list(bounds)
-        for s in (0, 1):  # bounds of the search without limits
+        for s in (0, 1):  # bounds from the search without limits
             if low[0] + low[1] >= ub:
                 return None
             low[s] = max(low[s], self.prefix.value(spots[s], ub - low[1 - s]).lower)
@@ -222,7 +222,7 @@ class VectorSearch:
         errors = vector.best[:most]
         fewer = np.flatnonzero(np.diff(errors, prepend=np.iinfo(np.int64).max) < 0)
         vectors = np.column_stack((g.unit * errors[fewer] + g.leaf * (fewer + 1), fewer + 1)).astype(np.int64)
-        # a tree with more leaves is useful only if it costs less
+        # keep a tree with more leaves only if it costs less
         vectors = vectors[np.diff(np.minimum.accumulate(vectors[:, 0]), prepend=np.iinfo(np.int64).max) < 0]
         aux = np.full((len(vectors), dp_pareto.AUX), -1, np.int64)
         leaves = vectors[:, 1].tolist()

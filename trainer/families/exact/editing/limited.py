@@ -57,7 +57,7 @@ class LimitedCompleter(Completer):
         every = frozenset(range(len(self.space.problem.table.names)))
         columns = self.space.questions.columns
         ids = itertools.count()
-        # `closed` is the least bound of nodes without a tree below the limit
+        # `closed` is the least bound of the nodes that turned out to have no tree below the limit
         best = Best(INFINITE_COST, 0)
         closed = INFINITE_COST
         open_nodes: list[tuple[int, int, frozenset[int], frozenset[int]]] = [(0, next(ids), frozenset(), every)]
@@ -95,7 +95,7 @@ class LimitedCompleter(Completer):
             return Best(INFINITE_COST, free.lower)
         best = Best(INFINITE_COST, 0)
         limit = ub
-        # shallow trees come first, since they give incumbents early
+        # search shallow trees first, since they give incumbents early
         for height in range(min(2, top.height), top.height + 1):
             spot = self.prefix.settle(replace(top, height=height))
             vectors = self.fronts.search(spot, limit, cheapest=True, first=first)
@@ -123,7 +123,7 @@ class LimitedCompleter(Completer):
         if completion.found or self.space.stopped():
             return completion
         stay = held_questions(wishes, self.space.questions)
-        try:  # with the limits a smaller set of wishes may already conflict
+        try:  # under the limits, a smaller set of wishes may already conflict
             conflict = minimal_conflict(self._possible, completion.conflict or wishes, stay)
             if not conflict and not self._possible(stay):
                 raise InfeasibleError(NO_TREE)

@@ -17,9 +17,9 @@ from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.search.proof import ExactProofTooLarge, part_steps
 
 Step = dict[str, Any]
-Pairs = Mapping[int, frozenset[int]]  # by column, the columns that no path tests beside it
+Pairs = Mapping[int, frozenset[int]]  # for each column, the columns that must not be tested on the same path
 MOST_STEPS = 200_000
-CHECKED_HEIGHT = 2  # height of children that the checker counts by itself
+CHECKED_HEIGHT = 2  # children up to this height need no steps, because the checker counts them by itself
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class WorkbenchRows(NamedTuple):
 
     instance: ExactInstance
     origin: np.ndarray
-    # uint8 like `ExactInstance.equal`, for rows that are equal in all features of the encoding
+    # uint8 marks as in `ExactInstance.equal`, but comparing rows only by the features of the encoding
     encoded_errors: np.ndarray
 
 
@@ -42,7 +42,7 @@ def rows_of(problem: Problem, bits: BitArray, depth: int) -> WorkbenchRows:
     """
     first, same = same_rows(problem.matrix)
     packed = pack_bits(bits[first])
-    # sort similar rows together, so that many words of a child have none of its rows
+    # sort similar rows together, so that many words of a child are 0 and can be skipped
     order = np.lexsort(packed.T)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -69,7 +69,8 @@ def _merge_rows(problem: Problem, same: np.ndarray, number: int) -> tuple[np.nda
         return np.arange(len(same)), problem.row_weights
     codes = same * problem.n_classes + problem.y
     row = np.full(number * problem.n_classes, -1, np.int64)
-    row[codes[::-1]] = np.arange(len(codes))[::-1]  # the first row of each
+    # assign in reverse order, so that the first row of each group and class remains
+    row[codes[::-1]] = np.arange(len(codes))[::-1]
     present = np.flatnonzero(row >= 0)
     return row[present], np.bincount(codes, problem.row_weights, len(row))[present].astype(np.int64)
 

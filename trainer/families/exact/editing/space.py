@@ -26,7 +26,7 @@ from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.tree_reader import extract
 from trainer.tree.shapes import Shape
 
-MOST_SEARCHES = 64  # sets of banned columns with cached searches
+MOST_SEARCHES = 64  # limit on the sets of banned columns whose searches are cached
 
 
 class ExactSpace(editing.EditingSpace):
@@ -49,7 +49,8 @@ class ExactSpace(editing.EditingSpace):
         rows = rows_of(problem, self.questions.bits, depth)
         g = rows.instance
         self.instance: ExactInstance = g
-        # for subproblems whose path has no held question (one that a wish added): compares rows by encoded features only
+        # this instance compares rows by encoded features only; it serves subproblems whose path has no question that a
+        # wish added
         self._unheld = replace(g, equal=rows.encoded_errors)
         self.origin = rows.origin
         self.depth = min(depth, max(0, len(g.rows) - 1))
@@ -116,7 +117,7 @@ class ExactSpace(editing.EditingSpace):
                 flag=self.flag,
             )
             other = self._searches.get((banned, not paths))
-            if other is not None:  # both searches share the optima by rows
+            if other is not None:  # both searches share the optima that are cached by rows
                 self._searches[key].memo = other.memo
         return self._searches[key]
 

@@ -73,7 +73,7 @@ class _Writer:
     def __init__(self, search: AnyDepthSearch) -> None:
         self.search = search
         self.steps: list[Step] = []
-        self.proved: dict[bytes, int] = {}  # bounds by rows
+        self.proved: dict[bytes, int] = {}  # for the key of each row set, its proved bound
         self.side = int(smallest_side(search.costs))
 
     def part(self, rows: np.ndarray, path: tuple[int, ...]) -> _Part:

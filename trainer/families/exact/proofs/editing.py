@@ -40,9 +40,9 @@ def restricted_proof(
     """
     g = bench.space.instance
     cost = -(-bound.numerator * g.Q // bound.denominator)
-    goal = g.scale * cost + (1 if g.scale > 1 else 0)  # a tree of that cost has a leaf
+    goal = g.scale * cost + (1 if g.scale > 1 else 0)  # a tree has at least one leaf, which adds 1 to its scaled cost
     bench.space.begin(None, stop)
-    # no tree of r different rows is deeper than r - 1
+    # a tree that separates r distinct rows has at most depth r - 1
     writer = _Writer(bench, wishes, min(depth, bench.space.depth), stop)
     try:
         writer.cases(frozenset(), writer.every, goal)
@@ -156,7 +156,7 @@ class _Writer:
                 continue
             values = [self.prefix.value(s, cost - floors[1 - k]).lower for k, s in enumerate(spots)]
             targets = [cost - floors[1], cost - floors[0]]
-            if values[0] + values[1] >= cost:  # bounds alone are enough
+            if values[0] + values[1] >= cost:  # the bounds of both children suffice, so prove no more than needed
                 first = 0 if values[0] + floors[1] >= cost or values[1] + floors[0] < cost else 1
                 targets[first] = min(values[first], cost - floors[1 - first])
                 targets[1 - first] = cost - targets[first]

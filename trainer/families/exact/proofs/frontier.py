@@ -18,9 +18,9 @@ from trainer.families.exact.search.row_bounds import excess_of
 from trainer.methods.base import ProofSteps
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
-CHECKED_HEIGHT = 3  # height up to which the checker counts by itself
-ALWAYS_PROVED_DEPTH = 4  # depth up to which a frontier is proved for any number of features
-MOST_PATHS = 1000  # most paths from the root of a deeper tree to subtrees that the checker counts
+CHECKED_HEIGHT = 3  # the checker counts subtrees up to this height by itself
+ALWAYS_PROVED_DEPTH = 4  # up to this depth, a frontier is proved for any number of features
+MOST_PATHS = 1000  # limit on the paths from the root of a deeper tree to subtrees that the checker counts
 Step = dict[str, Any]
 
 
@@ -44,7 +44,7 @@ def frontier_proof(
             if stop():
                 return None
     for t, goal in enumerate(goals, start=1):
-        if t == len(goals) or goals[t] < goal:  # else the next step implies this one
+        if t == len(goals) or goals[t] < goal:  # a step with an equal goal for more leaves would imply this one
             last = most if t == len(goals) else t
             leaves = {"leaves": last} if last < 1 << depth else {}
             steps.append({"path": [], "height": depth, "bound": goal, "by": "split" if depth > 2 else "count"} | leaves)
@@ -65,7 +65,7 @@ class _Sides:
         self.min_leaf = max(1, problem.min_leaf)
         self.stop = stop
         self.excess = excess_of(self.X, self.y, self.weights, problem.n_classes)
-        self.proved: dict[tuple[int, bytes], CountArray] = {}  # proved bounds by height and rows
+        self.proved: dict[tuple[int, bytes], CountArray] = {}  # proved bounds for each height and row set
 
     def steps(self, rows: BoolArray, path: list[int], height: int, goals: list[int], most: int) -> Iterator[Step]:
         """Yield steps for all children of these rows whose floors are below their goals for 1, 2, … leaves."""

@@ -34,11 +34,12 @@ def limited_proof(
     `vectors` builds the proof if these steps are not enough.
     """
     Q = problem.leaf_cost.denominator
-    # a proof without constraints may follow paths that forbidden pairs exclude
+    # a proof without constraints has steps on paths that forbidden pairs exclude, so it is not valid here
     may_follow_forbidden_paths = problem.depth >= DEEPEST and constraints.conflict is not None
     if not may_follow_forbidden_paths:
         free = prove_binary(problem, bound, stop=stop)
-        if free is not None and free.goal >= bound * free.scale * Q:  # the limits do not change the optimum
+        # the limits do not change the optimum, so the plain proof suffices
+        if free is not None and free.goal >= bound * free.scale * Q:
             return free
     if stop():
         return None
@@ -102,7 +103,8 @@ class _Writer:
         key = min(np.packbits(is_one).tobytes(), np.packbits(~is_one).tobytes())
         if self.constraints.conflict is None:
             return key
-        return key + b"%d" % q  # splits of the same rows may forbid different ones below
+        # splits that separate the same rows may belong to columns with different forbidden partners
+        return key + b"%d" % q
 
     def write(self, path: list[int], height: int, leaves: int | None, bound: int) -> None:
         step = {"path": path, "height": height, "bound": bound, "by": "split" if height > 2 else "count"}

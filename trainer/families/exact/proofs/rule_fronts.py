@@ -20,9 +20,9 @@ from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.proofs.rules import Rules
 from trainer.families.exact.search.pareto import recall_limit
 
-MOST_BYTES = 1 << 28  # bytes of cached vectors
-MOST_SUMS = 1 << 20  # pairs of vectors in one array operation
-MOST_PLACES = 1_000_000  # subproblems; the checker takes some tenths of a millisecond for each
+MOST_BYTES = 1 << 28  # limit on the bytes of cached vectors
+MOST_SUMS = 1 << 20  # limit on the pairs of vectors in one array operation
+MOST_PLACES = 1_000_000  # limit on subproblems; the checker takes some tenths of a millisecond for each
 Span = tuple[int, int]
 
 
@@ -104,7 +104,8 @@ class RuledFronts:
                 if low[0] + low[1] < limit:
                     sums = self._sums(question, both, low, limit)
                     front = self._merge_fronts([front, sums], ub)
-                    limit = min(ub, front.least) if self.entries == 1 else ub  # with one entry the least cost is enough
+                    # if the vectors have one entry, only the least cost counts
+                    limit = min(ub, front.least) if self.entries == 1 else ub
         return front
 
     # -- questions -----------------------------------------------------------------------------------------------------
@@ -211,7 +212,8 @@ class RuledFronts:
 
 def cheapest(vectors: np.ndarray) -> np.ndarray:
     """Return the positions of the cheapest vectors among those that are equal in all other entries."""
-    order = np.lexsort(vectors.T)  # the cost is the least significant key
+    # `lexsort` takes the last key first, so the cost decides only among vectors that are equal otherwise
+    order = np.lexsort(vectors.T)
     others = vectors[order, 1:]
     return order[np.append(True, (others[1:] != others[:-1]).any(axis=1))]
 
@@ -222,7 +224,7 @@ def pareto_front(vectors: np.ndarray) -> np.ndarray:
         return np.array([vectors[:, 0].argmin()])
     candidates = np.lexsort(vectors.T[::-1])
     front = []
-    while len(candidates):  # in lexicographic order only earlier vectors can dominate
+    while len(candidates):  # the candidates are in lexicographic order, so only earlier ones can dominate
         front.append(candidates[0])
         candidates = candidates[(vectors[candidates] < vectors[candidates[0]]).any(axis=1)]
     return np.array(front)

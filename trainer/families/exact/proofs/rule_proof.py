@@ -34,7 +34,7 @@ def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
     fronts = RuledFronts(space, limits, column_pairs(problem, settings), rules_of(problem, settings, space))
     g = space.instance
     cost = -(-bound.numerator * g.Q // bound.denominator)
-    goal = g.scale * cost + (1 if g.scale > 1 else 0)  # a tree of that cost has a leaf
+    goal = g.scale * cost + (1 if g.scale > 1 else 0)  # a tree has at least one leaf, which adds 1 to its scaled cost
     space.begin(None, stop)
     writer = _Writer(space, fronts, limits.max_columns, stop)
     try:

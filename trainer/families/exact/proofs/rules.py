@@ -70,7 +70,8 @@ def _compared_groups(problem: Problem, settings: Settings, space: ExactSpace) ->
     has_weight = problem.row_weights > 0
     label = problem.names.classes.index(favoured_class[1]) if favoured_class[1] else int(problem.y[has_weight].max())
     is_compared = space.classes == label if settings["fairness"] == "opportunity" else np.ones(len(space.weights), bool)
-    group_of_row = group[space.origin]  # rows of the space are of equal values, and so of one group
+    # a row of the space represents rows with equal values in all columns, so they belong to one group
+    group_of_row = group[space.origin]
     weights = [
         np.where(is_compared & (group_of_row == g), space.weights, 0) for g in np.unique(group_of_row[is_compared])
     ]

@@ -26,7 +26,7 @@ from trainer.families.exact.search.frame import NO_FLOORS
 from trainer.kernels.members import members
 
 MOST_INT64 = 1 << 62
-KEY_ROOM = 1 << 26  # most keys in all cached lists together, about 24 bytes each
+KEY_ROOM = 1 << 26  # limit on the keys of all cached lists together, about 24 bytes each
 
 
 @dataclass
@@ -36,13 +36,13 @@ class CountedTrees:
     height: int
     keys: np.ndarray
     costs: np.ndarray
-    counts: np.ndarray  # int64, or Python integers beyond 64 bits
+    counts: np.ndarray  # int64, or Python integers if they need more than 64 bits
     total: int
     budget: int
-    # above two levels: key and class of the single leaf if it is cheap enough, and the pairs below each split
+    # set above two levels: key and class of a single leaf that is cheap enough, and the pairs below each split
     opened: PlaceParts | None = None
     open: Callable[[], PlaceParts] | None = None
-    choices: dict[int, Any] | None = None  # cache of `Lister`
+    choices: dict[int, Any] | None = None  # filled by `Lister`
     ranges: KeyUsage | None = None
 
     @property
@@ -83,16 +83,18 @@ class Counter:
         self.space = space
         self.filters = filters or Filters()
         self.reduce = reduce
-        # a count of two levels finds alike splits for the rows of the upper node only
+        # the kernel for two levels merges alike splits only at the upper node, so with `reduce` it counts a single
+        # level
         self.counted = 1 if reduce else 2
         self.keys = Keys(space, self.filters, idle=idle, alike=reduce)
-        self.credited = reduce and bool(self.filters.must)  # a split counts for all that separate the rows alike
+        # a split counts for all columns whose splits separate the rows alike
+        self.credited = reduce and bool(self.filters.must)
         self.kinds = self.keys.kinds
-        self.held_keys = 0  # keys in all cached lists
+        self.held_keys = 0  # number of keys in all cached lists
         self.banned = self.filters.without
         self.mask = space.mask(self.banned)
         self.similar = space.min_leaf <= 1
-        self.partial = 0  # accepted trees before the count was stopped
+        self.partial = 0  # number of accepted trees when the count was stopped
         self.memo: dict[tuple[int, bytes], CountedTrees] = {}
         g = space.instance
         self._costs = np.array([g.Q, g.P, space.min_leaf, self.similar, g.scale], np.int64)
@@ -244,7 +246,7 @@ class Counter:
     def _viable(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int
     ) -> list[tuple[int, tuple[int, int]]]:
-        """Return the splits with some tree within the budget, with the least costs of (yes, no)."""
+        """Return the splits with some tree within the budget, each with the least costs of (yes, no)."""
         base_entry = None if self._base is None else self._base.memo.get((height, self._key(rows)))
         if base_entry is not None and base_entry.budget >= budget and base_entry.opened is not None:
             lows = [(q, (int(yes.costs[0]), int(no.costs[0]))) for q, yes, no in base_entry.parts]
@@ -262,7 +264,7 @@ class Counter:
         for question, no, yes in zip(questions.tolist(), *lower.tolist(), strict=True):
             sums, exact = root_bounds.get(question, ((0, 0), False))
             low = [max(no, sums[0] // scale), max(yes, sums[1] // scale)]
-            # separate rounding may lower the sum of two bounds below the budget by one
+            # rounding each bound may lower their sum by one, so test the exact sum, too
             if sum(low) > budget or sum(sums) >= (budget + 1) * scale:
                 continue
             if height > 3 and not exact:
@@ -292,7 +294,8 @@ class Counter:
         for s, side in ((0, no), (1, yes)):
             inner = literal(path, question, s == 1, self.space.questions.encoded)
             ub = (budget - low[1 - s] + 1) * scale
-            bound = self.space.solve(side, inner, height - 1, NONE_BANNED, ub)  # a bound that every filter shares
+            # this search ignores the filters, so its bound holds for every set of filters
+            bound = self.space.solve(side, inner, height - 1, NONE_BANNED, ub)
             if self.space.stopped():
                 raise SearchStopped
             low[s] = max(low[s], bound.lower // scale)
@@ -308,7 +311,7 @@ class Bag:
         self.low = low
         self.total = 0
         self.bag: Any = kc.new_bag(64)
-        self.large: dict[int, list[int]] | None = None  # key: cost, count
+        self.large: dict[int, list[int]] | None = None  # maps a key to its cost and count
 
     def put(self, key: int, cost: int, count: int) -> None:
         """Add `count` trees of a key."""
@@ -335,7 +338,7 @@ class Bag:
             one = kc.Trees(a.keys, a.costs, a.counts)
             other = kc.Trees(b.keys, b.costs, b.counts)
             self.bag = kc.combine(self.bag, one, other, bit, self.low, budget, KEY_ROOM, flag)
-            self.total += products  # an upper bound
+            self.total += products  # an upper bound, since pairs above the budget are not added
             return
         for ka, ca, na in zip(a.keys.tolist(), a.costs.tolist(), a.counts.tolist(), strict=True):
             for kb, cb, nb in zip(b.keys.tolist(), b.costs.tolist(), b.counts.tolist(), strict=True):

@@ -176,6 +176,6 @@ class Keys:
         if f.rates is not None:
             sizes = [(place, n) for place, n in enumerate(self.group_sizes, start=self._first_group) if n]
             for (a, m), (b, n) in itertools.permutations(sizes, 2):
-                # this is a/m - b/n ≤ most, multiplied by the denominators
+                # this is a/m - b/n ≤ most, multiplied by both denominators to stay in integers
                 is_accepted &= amounts[a] * n - amounts[b] * m <= math.floor(f.rates.most * m * n)
         return is_accepted

@@ -28,7 +28,7 @@ from trainer.families.exact.rashomon.small import SideTrees
 from trainer.families.exact.rashomon.votes import Votes
 from trainer.tree.shapes import Shape
 
-MOST_ANSWERS = 3_000_000  # pairs of prediction hashes that are combined
+MOST_ANSWERS = 3_000_000  # limit on the pairs of prediction hashes that are combined
 
 
 class GoodTrees:
@@ -78,7 +78,7 @@ class GoodTrees:
         """
         try:
             counter = Counter(self.space, self.filters, reduce=True)
-        except ParameterError:  # the filters fit into keys only without `reduce`
+        except ParameterError:  # with `reduce` the filters may need keys that are too large
             raise SearchStopped from None
         return self._number_of(counter)
 

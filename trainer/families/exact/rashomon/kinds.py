@@ -28,10 +28,10 @@ class Kinds:
     classes: np.ndarray
     groups: np.ndarray
     answers: np.ndarray
-    codes: np.ndarray  # kind of each row of the instance
+    codes: np.ndarray  # for each row of the instance, its kind
     weights: np.ndarray
     data: DataRows
-    places: np.ndarray | None  # position of each row of the instance in `data`; None: the same position
+    places: np.ndarray | None  # for each row of the instance, its position in `data`; None if the positions are equal
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return the weight of each kind among some rows, int64."""
@@ -81,7 +81,7 @@ def _sort_by_kind(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[Data
     places[order] = np.arange(len(order), dtype=np.int32)
     data = DataRows(
         np.ascontiguousarray(g.rows[order]), segment_of.reshape(-1).astype(np.int32), segments.astype(np.int32),
-        np.zeros(len(order), np.uint8),  # counting uses no bounds, so no error is marked as unavoidable
+        np.zeros(len(order), np.uint8),  # counting prunes by no bound, so no error needs a mark as unavoidable
         g.listed_weights[order] if g.weighted else g.listed_weights, kinds,
     )  # fmt: skip
     return data, places

@@ -26,7 +26,7 @@ class OptimalTrees:
 
     count: int
     trees: tuple[Shape, ...]
-    cost: Fraction  # errors + leaf_cost * leaves, in rows
+    cost: Fraction  # errors + leaf_cost × leaves, in rows
 
 
 class _Stopped(Exception):
@@ -118,7 +118,7 @@ def optimal_trees(
         problem,
         limits=limits,
         options=replace(options, reduce=False, dataset_cache=True),
-        depth=2,  # no table of paths
+        depth=2,  # a depth of two skips the table of subtrees by path
     )
     instance = search.instance
     optima = _Optima(search)

@@ -39,11 +39,11 @@ from trainer.families.exact.search.solve import ExactResult, evaluate, solve_bin
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape, Shape, shape_depth
 
-SHALLOW = 5  # depth up to which the search with a table of depth-two subtrees is faster
-NOT_IN_TABLE = -3  # choice of a tree that is not in the table
-UNLIMITED_SLICES = 2  # slices of the search without a limit for each slice of a depth
-FIRST_PLACES = 1 << 14  # places of the first table
-SLICE_OPERATIONS = 100_000_000  # operations of pair counting between two checks of the clock
+SHALLOW = 5  # up to this depth, the search with a table of depth-two subtrees is faster
+NOT_IN_TABLE = -3  # marks a choice whose tree is known, but not stored in the table
+UNLIMITED_SLICES = 2  # number of slices of the search without a limit for each slice of a depth
+FIRST_PLACES = 1 << 14  # number of slots of the first table; full tables are enlarged
+SLICE_OPERATIONS = 100_000_000  # pair counts between two checks of the clock
 TREE_SECONDS = 0.5
 
 Report = Callable[[Fraction, Fraction, int], None]
@@ -123,9 +123,9 @@ class AnyDepthSearch:
         self.table = empty_table(FIRST_PLACES, words)
         self.work = np.zeros(2, np.int64)
         self.key = self._root_key()
-        self.incumbents: list[KnownTree] = []  # ascending by depth, each cheaper than the one before
-        self.lower = 0  # bound of all trees of the depth
-        self.any_lower = 0  # bound of all trees
+        self.incumbents: list[KnownTree] = []  # ascending by depth, with decreasing costs
+        self.lower = 0  # bound of all trees up to the depth limit
+        self.any_lower = 0  # bound of all trees of any depth
         self.last_reported_tree: KnownTree | None = None
         self.last_tree_reported_at = -math.inf
         self.out_of_memory = False
@@ -191,7 +191,7 @@ class AnyDepthSearch:
             cost = self.best(stage).cost
             deeper = self.deeper(stage) if stage < self.depth else cost
             self.lower = max(self.lower, min(bound, cost, deeper))
-            if bound >= cost:  # the best tree of this depth is proved
+            if bound >= cost:  # the best tree of this depth is proved, so go on to the next depth
                 self.any_lower = max(self.any_lower, min(cost, self.deeper(stage)))
                 stage += 1
             self._report_progress()

@@ -17,7 +17,7 @@ from trainer.methods.base import ProofSteps
 
 Step = dict[str, Any]
 Columns = frozenset[int]
-CHECKED_DEPTH = 3  # largest depth of trees for which the checker searches a case by itself
+CHECKED_DEPTH = 3  # the checker searches a case by itself for trees up to this depth
 
 
 @dataclass
@@ -27,9 +27,9 @@ class Case:
     required: Columns
     usable: Columns
     bound: Fraction = Fraction(0)
-    column: int = -1  # the column that its children require and forbid
+    column: int = -1  # column on which the case branches: one child requires it, the other forbids it
     sides: tuple[Case, Case] | None = None
-    search: ExactSearch | None = None  # with its caches, if memory allows
+    search: ExactSearch | None = None  # the search of the case with its caches, if memory allows
 
     def branch(self, column: int) -> tuple[Case, Case]:
         """Create the children: one requires the column, the other forbids it."""
@@ -51,7 +51,7 @@ class CasesProof:
     bound: Fraction
     depth: int
     leaves: int | None
-    Q: int  # costs are whole multiples of 1/Q
+    Q: int  # costs are integer multiples of 1/Q
     search: Callable[[Columns], ExactSearch]
     stop: Callable[[], bool]
 
@@ -62,7 +62,7 @@ class CasesProof:
         if self.depth > CHECKED_DEPTH:
             g = (self.root.search or self.search(self.root.usable)).instance
             scale = g.scale
-        goal = scale * cost + (1 if scale > 1 else 0)  # a tree of that cost has a leaf
+        goal = scale * cost + (1 if scale > 1 else 0)  # a tree has at least one leaf, which adds 1 to its scaled cost
         steps: list[Step] = []
         for step in self._steps(self.root, goal):
             if step is None or self.stop():

@@ -28,7 +28,7 @@ from trainer.goal import lowered_recalls_words
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape
 
-MOST_SETS = 300  # column sets that are tried to compute the shortfall
+MOST_SETS = 300  # limit on the column sets that are tried to compute the shortfall
 Report = Callable[[Fraction, Fraction, int], None]
 
 
@@ -46,9 +46,9 @@ class ConstrainedResult:
     nodes: int
     infeasible: bool = False
     shortfall: Fraction | None = None
-    # the search that found the tree, if it had no constraints
+    # the search that found the tree; None if constraints shaped it
     search: ExactSearch | None = field(default=None, repr=False, compare=False)
-    # case distinction of a search with a column limit
+    # root of the case distinction, if the number of columns is limited
     cases: Case | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -88,7 +88,7 @@ class _Task:
             self.problem,
             limits=self.limits,
             options=self.options,
-            depth=2,  # no table of depth-two optima: it would be wrong for a subset of the features
+            depth=2,  # a depth of two skips the table of depth-two optima, which is wrong for a subset of the features
         )
 
 
@@ -271,7 +271,7 @@ class _ColumnSearch:
         self.root = Case(frozenset(), frozenset(int(c) for c in self.columns))
         self.best: ConstrainedResult | None = None
         self.nodes = 0
-        self.memory = task.options.memory // 4  # bytes left for the searches that a proof reads
+        self.memory = task.options.memory // 4  # bytes that remain for searches that a proof reads later
         self.open: list[tuple[Fraction, int, Case]] = []
         self._numbers = itertools.count()
         self._push(Fraction(0), self.root)

@@ -35,13 +35,13 @@ def _columns(problem: Problem) -> np.ndarray:
     return np.array([f.column for f in problem.binary.features], np.int64)
 
 
-# options of the vector search, by name of a constraint of `trainer.constraints`; a leaf limit alone needs no vectors
+# builds the options of the vector search by constraint of `trainer.constraints`; a leaf limit alone needs no vectors
 KEEP: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
     "recall": _recall,
     "forbidden_pairs": _forbidden_pairs,
     "max_columns": _max_columns,
 }
-LIMITS = ("max_leaves", *KEEP)  # on the whole tree
+LIMITS = ("max_leaves", *KEEP)  # parameters that limit the whole tree
 
 
 def exact_constraints(problem: Problem, settings: Settings) -> Constraints | None:

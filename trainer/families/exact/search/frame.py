@@ -20,8 +20,8 @@ class RootBounds:
     """Bounds of the children of the root by split, in the integer costs of the search."""
 
     features: np.ndarray
-    lower: np.ndarray  # int64 (2, p)
-    exact: np.ndarray  # uint8 (2, p)
+    lower: np.ndarray  # int64 (2, p), by child and split
+    exact: np.ndarray  # uint8 (2, p): whether `lower` is the optimal cost
     least: np.ndarray  # see `FirstSplitBounds`
 
     @property
@@ -51,11 +51,11 @@ class SearchFrame:
 
     node: dp_node.NodeView
     P: np.ndarray
-    lower: np.ndarray  # int64 (2, p)
-    exact: np.ndarray  # uint8 (2, p)
+    lower: np.ndarray  # int64 (2, p), by child and split
+    exact: np.ndarray  # uint8 (2, p): whether `lower` is the optimal cost
     leaf: int
     firsts: FirstSplitBounds  # empty except for nodes of height four
-    roots: np.ndarray  # int64 (2, p), ROOT of the children that the kernel of height four has searched
+    roots: np.ndarray  # int64 (2, p): ROOT of the children that the depth-four kernel has searched
 
     @property
     def kernel_frame(self) -> dp_depth4.Depth4Frame:

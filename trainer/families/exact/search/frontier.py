@@ -29,17 +29,17 @@ class FrontierPoint:
     budget: int
     leaves: int
     errors: int
-    bound: int  # no tree of the budget has fewer errors
+    bound: int  # no tree with at most `budget` leaves has fewer errors
     shape: Shape
 
 
 @dataclass(frozen=True)
 class _Vector:
-    best: np.ndarray  # at index t the fewest errors with at most t + 1 leaves
+    best: np.ndarray  # entry t is the fewest errors with at most t + 1 leaves
     bound: np.ndarray
-    choice: np.ndarray  # (t, 3): feature, leaves on either side; feature -1: a leaf
-    inner: np.ndarray | None = None  # (t, 2): features below, for height two
-    below: _Vector | None = None  # the same rows at the height below
+    choice: np.ndarray  # (t, 3): feature and leaves of both sides; feature -1 means a leaf
+    inner: np.ndarray | None = None  # (t, 2), only for height two: features of the children
+    below: _Vector | None = None  # the vector of the same rows at the height below
 
 
 class FrontierSearch:
@@ -99,7 +99,7 @@ class FrontierSearch:
         best[size // 2 :] = below.best[-1]
         choice[: size // 2] = below.choice
         choice[size // 2 :] = below.choice[-1]
-        # -2 marks a tree of the height below, which has its splits
+        # -2 means that the best tree has a lower height, and its splits are stored there
         choice[choice[:, 0] >= 0, 0] = -2
         positions = choice.copy()
         if height == 3:
@@ -200,7 +200,8 @@ def solve_frontier(
         One for each number of leaves, ascending.
     """
     free = replace(problem, leaf_cost=Fraction(0))
-    search = begin_search(free, limits=limits, options=options, depth=2)  # no table of depth-two optima
+    # a depth of two skips the table of depth-two optima
+    search = begin_search(free, limits=limits, options=options, depth=2)
     instance = search.instance
     depth = useful_depth(free, instance)
     most = min(1 << depth, max_leaves or 1 << depth, len(instance.rows))

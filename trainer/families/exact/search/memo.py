@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 INFINITE = np.int64(1) << np.int64(62)
-UNKNOWN_PATH = (-1,)  # rows that this search did not reach by splits: caches by path are neither read nor written
-SHALLOWER = -1  # choice: the best tree of this height is the best tree of the height below
+UNKNOWN_PATH = (-1,)  # the rows were not reached by splits, so caches by path are neither read nor written
+SHALLOWER = -1  # choice of a subproblem whose best tree is that of the height below
 
 
 def known_path(path: tuple[int, ...]) -> bool:
@@ -20,16 +20,16 @@ def known_path(path: tuple[int, ...]) -> bool:
 class ExactOptions:
     """Switches of the bounds and caches; every combination gives the same optimum."""
 
-    equivalent: bool = True  # bound by rows that are equal in all features
-    class_count: bool = True  # bound by leaves: a tree with t leaves predicts at most t classes
-    support: bool = True  # prune nodes with too few rows to pay for a second leaf
+    equivalent: bool = True  # bound by rows that are equal in all features but differ in class
+    class_count: bool = True  # bound by the number of leaves: a tree with t leaves predicts at most t classes
+    support: bool = True  # prune nodes whose rows cannot pay for a second leaf
     similarity: bool = True
     branch_cache: bool = True  # cache depth-two subtrees by path
-    dataset_cache: bool = True  # cache larger subtrees by rows; if off, by path
+    dataset_cache: bool = True  # cache larger subtrees by rows; otherwise by path
     reduce: bool = True  # merge equal and complementary features
     deepening: bool = True  # search shallower trees first
     one_call: bool = True  # solve small nodes of height three and four in one kernel call
-    memory: int = 1 << 30  # most bytes of the caches
+    memory: int = 1 << 30  # limit on the bytes of the caches
 
 
 DEFAULT_OPTIONS = ExactOptions()
@@ -41,4 +41,4 @@ class MemoEntry:
 
     lower: int
     exact: bool
-    choice: int | None = None  # feature; None: leaf; SHALLOWER
+    choice: int | None = None  # feature of the root; None means a leaf, SHALLOWER the height below

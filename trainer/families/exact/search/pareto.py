@@ -30,9 +30,9 @@ class VectorFront:
 
     vectors: np.ndarray  # int64 (size, D)
     aux: np.ndarray  # int64 (size, AUX)
-    below: int  # the front is complete for smaller costs
+    below: int  # the front is complete for costs below this
     terminal: bool
-    features: np.ndarray  # features of the positions in aux, where terminal
+    features: np.ndarray  # features at the positions in `aux`, if terminal
     children: dict[int, tuple[VectorFront, VectorFront]] = field(default_factory=dict)
 
 
@@ -40,7 +40,7 @@ class ParetoSearch:
     """The recurrence over Pareto fronts, for one instance and one set of allowed features."""
 
     def __init__(self, search: ExactSearch, constraints: Constraints, unit: int, leaf: int) -> None:
-        self.depth = self.full_depth = -1  # depths of the root
+        self.depth = self.full_depth = -1  # depths of the root: current and final
         self.search = search
         self.constraints = constraints
         g = search.instance
@@ -54,7 +54,7 @@ class ParetoSearch:
         self.allowed = np.ones(g.features, np.uint8) if search.allowed is None else search.allowed
         self.memo: dict[Any, VectorFront] = {}
         self.bytes = 0
-        self.best: tuple[int, VectorFront, int] | None = None  # cost, front, place of the incumbent
+        self.best: tuple[int, VectorFront, int] | None = None  # cost, front and position of the incumbent
         self.root_bound = 0
 
     def limits(self, ub: int) -> np.ndarray:
@@ -92,7 +92,7 @@ class ParetoSearch:
 
     def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp_node.NodeView:
         s = self.search
-        # equal columns with different conflicts are different features
+        # with forbidden pairs, equal columns with different partners must stay apart
         reduce = self.conflict is None
         return dp_node.prepare(s.context.data, rows, allowed, s.min_leaf, reduce, True)
 
@@ -149,13 +149,13 @@ class ParetoSearch:
                 continue
             children[f] = pair
             vectors, aux = dp_pareto.combine(vectors, aux, f, pair[0].vectors, pair[1].vectors, self.limits(ub))
-            # at the root, and where vectors have one entry, only the cheapest vector counts
+            # only the cheapest vector counts at the root, and if vectors have a single entry
             if len(vectors) and (root or vectors.shape[1] == 1):
                 ub = min(ub, int(vectors[:, 0].min()))
                 if root:
                     self._update_incumbent(VectorFront(vectors, aux, ub, False, node.features, children))
         if root and height == self.full_depth:
-            # splits come in order of their bounds, so the ones after the stop cost no less
+            # splits are visited in order of their bounds, so those after the stop cost no less
             self.root_bound = max(self.root_bound, min(open_bound, ub))
         used = {int(f) for f in aux[:, 0]} if len(aux) else set()
         children = {f: pair for f, pair in children.items() if f in used}

@@ -75,7 +75,7 @@ class PricedSearch:
         self.bytes = 0
         self.incumbent: tuple[int, Shape] = (int(INFINITE), None)
         self.root_bound = 0
-        self.depth = 0  # depth of the trees that are searched now
+        self.depth = 0  # depth of the trees in the current pass
         self.improved: Callable[[int, Shape], None] = lambda cost, shape: None
 
     def solve(self, part: Subproblem, ub: int) -> PricedEntry:
@@ -122,7 +122,7 @@ class PricedSearch:
         charge = self._unpaid(node.features, part.paid)
         cost = int(totals.sum()) * charge
         below = np.full((2, len(charge)), -1)
-        gains = np.zeros((2, len(charge)), np.int64)  # by a split of each child
+        gains = np.zeros((2, len(charge)), np.int64)  # costs saved by splitting each child
         pairs = _pairs(node, g.n_classes) if part.height > 1 else None
         for s, side_counts in ((0, totals[:, None] - ones), (1, ones)):
             side = g.unit * (side_counts.sum(axis=0) - side_counts.max(axis=0)) + g.leaf
@@ -134,7 +134,7 @@ class PricedSearch:
                 below[s] = np.where(least < side, best, -1)
                 gains[s] = np.maximum(0, side - least)
             cost = cost + side
-        if part.leaves == 3:  # only one child may have a split
+        if part.leaves == 3:  # with three leaves, only one child may have a split, so drop the smaller gain
             other = gains.argmin(axis=0), np.arange(len(charge))
             gains[other] = 0
             below[other] = -1
@@ -204,7 +204,7 @@ class PricedSearch:
             if charge + low[0] + low[1] >= best or self.search.stopped():
                 return PricedEntry(charge + low[0] + low[1], False)
         paid = part.paid | {int(self.columns[feature])} if self.charges[feature] else part.paid
-        most = 1 << (part.height - 1)  # leaves of a child
+        most = 1 << (part.height - 1)  # most leaves of a child
         entries: list[PricedEntry] = []
         for count in range(max(1, part.leaves - most), min(most, part.leaves - 1) + 1):
             sides = [
@@ -214,7 +214,7 @@ class PricedSearch:
             entries.append(self._combine(feature, sides, best, charge, list(low)))
             if entries[-1].exact:
                 best = min(best, entries[-1].lower)
-        # only in a stopped search an entry without a tree is cheaper than one with a tree
+        # an entry without a tree can be the cheapest only if the search was stopped
         return min(entries, key=lambda entry: (entry.lower, not entry.exact))
 
     def _combine(
@@ -314,7 +314,7 @@ def solve_priced(
     running = limits.start_clock()
     search = ExactSearch(
         instance=instance,
-        depth=2,  # no table of depth-two optima
+        depth=2,  # a depth of two skips the table of depth-two optima
         min_leaf=problem.min_leaf,
         allowed=problem.allowed_features,
         options=options,
@@ -332,7 +332,7 @@ def solve_priced(
     priced.run(depth, max_leaves or 1 << depth)
     cost, shape = priced.incumbent
     errors, leaves = evaluate(instance, shape)
-    is_leaf_only = cost >= INFINITE  # stopped before the leaf was counted
+    is_leaf_only = cost >= INFINITE  # the search stopped before it counted even a single leaf
     true_cost = instance.true_cost(instance.unit * errors + instance.leaf if is_leaf_only else cost)
     bound = min(true_cost, instance.true_cost(priced.root_bound))
     return ExactResult(

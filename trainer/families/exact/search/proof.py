@@ -62,7 +62,7 @@ class _Writer:
         self.search = search
         self.stop = stop
         self.steps = list[Step]()
-        self.proved: dict[Any, int] = {}  # proved bounds by height and rows
+        self.proved: dict[Any, int] = {}  # proved bounds for each height and row set
 
     def prove(self, rows: np.ndarray, path: tuple[int, ...], height: int, bound: int) -> int:
         """Write the steps that prove `bound` and return the proved bound."""
@@ -70,7 +70,8 @@ class _Writer:
         key = (height, rows.tobytes())
         if self.proved.get(key, 0) >= bound:
             return bound
-        if path and height == 3:  # the parent's bounds need this child: the checker counts its pairs
+        # the checker derives the parent's bounds from this child, whose pairs it counts itself
+        if path and height == 3:
             self._write(path, height, bound, "split")
             self.proved[key] = bound
             return bound

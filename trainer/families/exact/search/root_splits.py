@@ -17,7 +17,8 @@ from trainer.families.exact.kernels.equal_rows import members_by_answer
 from trainer.families.exact.search.frame import SearchFrame
 from trainer.families.exact.search.memo import SHALLOWER, MemoEntry
 
-REPORT_SECONDS = 0.02  # computing the bound of the root takes longer than solving a small child
+# least time between two reports of the root's bound, whose computation takes longer than a small child
+REPORT_SECONDS = 0.02
 
 
 class RootSearch(Protocol):
@@ -70,7 +71,7 @@ def in_slices(
     state[BEST] = best
     state[CHOICE] = -1
     caches = dp_depth4.Caches(search.pair_table((), 4), search.no_table, search.starts)
-    # progress is reported after every slice
+    # end each slice after this many pairs, so that progress is reported in between
     pairs = max(1, search.slice_size(m, len(frame.node.valid)) // 2)
     budget = PairBudget(pairs, search.flag if stoppable else search.no_flag)
     context = search.context

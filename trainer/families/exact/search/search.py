@@ -86,9 +86,9 @@ class ExactSearch:
     stop: Callable[[], bool] = lambda: False
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     report: Callable[[int, int, int], None] = lambda cost, bound, nodes: None
-    # Maps the incumbent cost to the pruning threshold at the root. Counting all good trees needs a threshold above the optimum.
+    # maps the incumbent cost to the pruning threshold at the root; counting all good trees needs one above the optimum
     pruning_threshold: Callable[[int], int] = lambda cost: cost
-    improved: Callable[[Shape], None] | None = None  # callback for better trees, called at most every TREE_SECONDS
+    improved: Callable[[Shape], None] | None = None  # called with better trees, at most every TREE_SECONDS
 
     def __post_init__(self) -> None:
         g = self.instance
@@ -96,7 +96,7 @@ class ExactSearch:
         if self.allowed is None:
             self.allowed = np.ones(g.features, np.uint8)
         _check_pairs(g.n_classes, int(np.count_nonzero(self.allowed)), self.depth, 2 * o.memory)
-        # with a minimum leaf size, a tree may be infeasible if rows are removed
+        # similarity bounds remove rows from a tree, which may violate a minimum leaf size
         similar = o.similarity and self.min_leaf <= 1
         self.similar = similar
         self.costs = np.array([g.unit, g.leaf, self.min_leaf, similar], np.int64)
@@ -105,20 +105,20 @@ class ExactSearch:
         self.evictions = 0
         self.nodes = 0
         self.depth_two_solves = 0
-        self.incumbent: tuple[int, int | None, int] = (int(INFINITE), None, 0)  # cost, root feature, height
+        self.incumbent: tuple[int, int | None, int] = (int(INFINITE), None, 0)  # cost, feature of the root, and height
         self.root_lower = 0
-        self.root: RootBounds | None = None  # set once all splits of the root have been searched
+        self.root: RootBounds | None = None  # set when all splits of the root have been searched
         self.lock = threading.Lock()
-        self.last_tree_reported_at = -math.inf  # seconds of time.perf_counter
+        self.last_tree_reported_at = -math.inf  # in seconds of time.perf_counter
         self.last_bound_reported_at = -math.inf
         self.tree_pending = False
-        self.incumbent_tree: tuple[tuple[int, int, int], Shape] | None = None  # cached: an incumbent and its tree
-        self.root_shapes: dict[int, Shape] = {}  # trees of one and two levels for all rows
+        self.incumbent_tree: tuple[tuple[int, int, int], Shape] | None = None  # caches the tree of an incumbent
+        self.root_shapes: dict[int, Shape] = {}  # for the set of all rows, trees of one and two levels by height
         self.no_flag = np.zeros(1, np.int64)
         self.no_floors = np.zeros(0, np.int64)
         self.bounds = np.array([o.equivalent, o.class_count, o.support], np.uint8)
         features = int(np.count_nonzero(self.allowed))
-        # whether nodes of height three and of height four end before the next check of the clock
+        # small nodes of height three and four end before the next check of the clock, so one kernel call may solve them
         pairs = self.slice_size(features, len(g.rows) // 64 + len(g.segments)) if o.one_call else -1
         self.height3_fits_slice = pairs >= features
         self.height4_fits_slice = pairs >= 2 * features**2
@@ -130,13 +130,13 @@ class ExactSearch:
         self.report = lambda cost, bound, nodes: report(g.true_cost(cost), g.true_cost(min(bound, cost)), nodes)
 
     def _make_tables(self, allowed: np.ndarray) -> None:
-        size = self.depth - 2  # literals on the path to a subtree of depth two
+        size = self.depth - 2  # number of literals on the path to a subtree of depth two
         entries = math.comb(self.instance.literals, size) if size >= 2 else 0
         fits = 0 < entries * 8 <= self.options.memory // 2
         self.binomials = binomial_table(self.instance.literals, size if fits else 1)
         self.table = np.zeros(entries if fits and self.options.branch_cache else 0, np.int64)
         self.no_table = np.zeros(0, np.int64)
-        # bounds of subtrees of height three below nodes of height four, by path
+        # cache by path of bounds for subtrees of height three below nodes of height four
         sizes = [math.comb(self.instance.literals, s) for s in range(max(0, size))]
         self.starts = np.cumsum([0, *sizes])
         is_used = self.height4_fits_slice and len(self.table) > 0
@@ -393,7 +393,7 @@ class ExactSearch:
         """Report the incumbent tree. Its subtrees are cached, so building it takes only a few small searches."""
         if self.improved is None or not self.tree_pending:
             return
-        if self.stopped():  # the result is built at the end anyway
+        if self.stopped():  # the caller builds the tree at the end anyway
             return
         with self.lock:
             now = time.perf_counter()
@@ -503,7 +503,7 @@ class ExactSearch:
     def small_tree(self, rows: np.ndarray, height: int) -> Shape:
         """Return a cheapest tree of one or two levels."""
         if len(rows) == len(self.instance.rows) and height in self.root_shapes:
-            return self.root_shapes[height]  # counting all pairs of thousands of features again takes seconds
+            return self.root_shapes[height]  # counting all pairs again would take seconds with thousands of features
         node = self.prepare(rows)
         P = self.pair_counts(node, False)
         assert P is not None

@@ -38,11 +38,11 @@ class ExactResult:
     depth_two: int
     cache_entries: int
     evictions: int
-    start: Fraction | None = None  # cost of the start tree
+    start: Fraction | None = None  # cost of the start tree, if there is one
     search: ExactSearch | None = field(default=None, repr=False, compare=False)
-    lower: int = 0  # the bound in the integer costs of the search
-    any_depth: bool = False  # whether the bound is proved for trees of any depth
-    # case distinction of a search with a column limit
+    lower: int = 0  # the bound in integer costs of the search
+    any_depth: bool = False  # whether the bound holds for trees of any depth
+    # root of the case distinction, if the number of columns is limited
     cases: Case | None = field(default=None, repr=False, compare=False)
 
     def proof(self, stop: Callable[[], bool]) -> ProofSteps | None:
@@ -100,7 +100,7 @@ def prove_binary(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[], b
     """
     g = build_instance(problem)
     target_units = math.ceil(cost * g.Q)
-    target = g.scale * target_units + (g.scale > 1)  # a tree has a leaf
+    target = g.scale * target_units + (g.scale > 1)  # a tree has at least one leaf, which adds 1 to its scaled cost
     floor = least_cost(problem.X, problem.y, problem.row_weights, problem.n_classes, 1 << problem.depth, g.unit, g.leaf)
     if floor >= target:
         return ProofSteps(scale=g.scale, goal=floor, steps=[])
@@ -108,7 +108,7 @@ def prove_binary(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[], b
         instance=g, depth=useful_depth(problem, g), min_leaf=problem.min_leaf, allowed=problem.allowed, stop=stop
     )
     entry = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (target_units + 1))
-    if entry.exact:  # a tree of that cost, with the fewest leaves
+    if entry.exact:  # the search found a tree of at most that cost, so prove its optimum, including the fewest leaves
         return build_proof(search, entry.lower, stop)
     return build_proof(search, target, stop) if entry.lower >= target else None
 
@@ -171,7 +171,7 @@ def _solve_root(search: ExactSearch, rows: np.ndarray) -> tuple[MemoEntry, Shape
     if search.stopped():
         return MemoEntry(search.root_lower, search.root_lower == leaf), None
     entry = search.solve(rows, (), min(2, depth), int(INFINITE))
-    if not entry.exact:  # one split needs no pair counts
+    if not entry.exact:  # the search was stopped; a single split needs no pair counts, so it is still quick
         one = search.solve(rows, (), 1, int(INFINITE))
         return MemoEntry(search.root_lower, False), extract(search, rows, (), 1, one.lower)
     search.report(entry.lower, search.root_lower, search.nodes)
