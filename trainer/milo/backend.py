@@ -72,7 +72,7 @@ class Backend(ABC):
             return self._outcome(exchange, Termination.TIME)
         try:
             ended = self._solve(exchange)
-        except BuildStopped:  # stopped before the solver started
+        except BuildStopped:  # the run was stopped before the solver started
             ended = Termination.CANCELLED if exchange.cancelled else Termination.TIME
         if exchange.error is not None:
             raise exchange.error

@@ -30,7 +30,8 @@ class Exchange:
         self.hooks = hooks
         self.options = options
         self.started = time.perf_counter()
-        self.pace = Pace(lambda: self.halted() or self.remaining() == 0.0)  # while the model is passed to the solver
+        # checks the clock while the model is passed to the solver
+        self.pace = Pace(lambda: self.halted() or self.remaining() == 0.0)
         self.hook_seconds = 0.0
         self.error: BaseException | None = None
         self.cancelled = False
@@ -104,7 +105,8 @@ class Exchange:
                 point = Point(self.round_integers(values))
                 rows = [row.scaled() for row in self.hooks.on_integral(point, origin)]
                 rows = list({row.key(): row for row in rows if row.violation(values) > VIOLATION}.values())
-            if len(self._verdicts) > 64:  # a solver submits the same point a few times in a row
+            # a solver submits the same point a few times in a row, so a small cache suffices
+            if len(self._verdicts) > 64:
                 self._verdicts.clear()
             self._verdicts[key] = rows
         if adding:

@@ -15,8 +15,8 @@ from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
 from trainer.milo.hooks import NodeInfo, Termination
 
-REPEATS = 1000  # Gurobi may submit points from before a row was added
-SMALL_LICENCE = 2000  # variables and base rows; rows added in callbacks do not count
+REPEATS = 1000  # Gurobi may submit points that it found before a row was added, so the same row is posted again
+SMALL_LICENCE = 2000  # limit on variables and base rows of Gurobi's free licence; rows added in callbacks do not count
 
 
 @functools.cache
@@ -76,7 +76,7 @@ class GurobiSession:
 
     def callback(self, model: Any, where: int) -> None:
         """Handle a callback of Gurobi; store Python exceptions, which Gurobi would drop."""
-        if where in self.callback_codes:  # most calls come from presolve and from the simplex
+        if where in self.callback_codes:  # most calls come from presolve and the simplex, and need no handling
             self.exchange.guard(lambda: self._callback(model, where), None)
         if self.exchange.halted():
             model.terminate()

@@ -197,7 +197,7 @@ class HighsSession:
         left = exchange.remaining()
         if exchange.halted() or left == 0.0:
             return False
-        # the limit of HiGHS counts from the first run of this object
+        # HiGHS counts the time limit from the first run of this object
         self.solver.setOptionValue("time_limit", highspy.kHighsInf if left is None else self.solver.getRunTime() + left)
         self.solver.run()
         return True
@@ -211,7 +211,7 @@ class HighsSession:
             event.interrupt()
 
     def _inject(self, event: Any) -> None:
-        # with lazy rows a proposal waits for the end of the round, since HiGHS cannot check it against them
+        # with lazy rows, a proposal waits for the end of the round, because HiGHS cannot check it against them
         if self.exchange.hooks.lazy:
             return
         nothing: list[FloatArray] = []

@@ -11,9 +11,10 @@ from trainer.dtypes import FloatArray
 from trainer.milo.expression import Row
 from trainer.milo.model import Point
 
-INTEGRALITY = 1e-5  # values this near to an integer are rounded before a hook sees them
-VIOLATION = 2e-6  # lazy rows: twice the feasibility tolerance, so that an added row is violated for the solver, too
-USER_VIOLATION = 1e-4  # user rows at fractional points (Keegan et al.; Alston et al.)
+INTEGRALITY = 1e-5  # values at most this far from an integer are rounded before a hook sees them
+# least violation of a lazy row: twice the feasibility tolerance, so that the solver also sees it as violated
+VIOLATION = 2e-6
+USER_VIOLATION = 1e-4  # least violation of a user row at a fractional point (Keegan et al.; Alston et al.)
 
 
 class Termination(StrEnum):
@@ -25,7 +26,7 @@ class Termination(StrEnum):
     MEMORY = "memory"
     NODES = "nodes"
     CANCELLED = "cancelled"
-    FAILED = "failed"  # an error of the solver; its solutions and bound so far are valid
+    FAILED = "failed"  # the solver failed; its solutions and bound so far are valid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +64,8 @@ class Hooks:
 
     lazy: bool = False
     fractional: int = 0
-    presolve: bool = True  # False if early rows are worth more than presolving
-    # whether to prefer many cheap nodes to expensive node processing; only SCIP needs this hint
+    presolve: bool = True  # False if early rows are more useful than presolve
+    # whether many cheap nodes are better than expensive processing of each; only SCIP needs this hint
     many_nodes: bool = False
     locked: bool = (
         True  # lazy rows may restrict any variable in both directions, so solvers must not fix one by rounding

@@ -13,8 +13,9 @@ from functools import cached_property
 from itertools import pairwise
 
 NOISE = Fraction(1, 10**6)
-MIN_VISIBLE_STEP = Fraction(1, 1000)  # rows; smaller differences of values are near the tolerances of solvers
-MAX_PAIRS = 100_000  # pairs of numbers of leaves and coefficients; beyond it, all multiples of the common fraction count as values
+MIN_VISIBLE_STEP = Fraction(1, 1000)  # in rows; smaller differences of values are near the tolerances of solvers
+# limit on the pairs of leaf and coefficient counts; beyond it, all multiples of the common fraction count as values
+MAX_PAIRS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,9 @@ from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import SolverError
 from trainer.milo.expression import Expression, Row
 
-PIECE = 16  # coefficients that take as long to add as one variable or row
-BREATH = 1 << 16  # coefficients between two checks of the clock, 0.05 to 0.1 s
-CHUNK = 1 << 12  # names generated at a time
+PIECE = 16  # this many coefficients take as long to add as one variable or row
+BREATH = 1 << 16  # coefficients between two checks of the clock; adding them takes 0.05 to 0.1 s
+CHUNK = 1 << 12  # number of names that are generated at a time
 
 
 class Variables(Mapping[Any, Expression]):
@@ -89,7 +89,7 @@ class IntegerProgram:
         self.names: list[str] = []
         self.rows: list[Row] = []
         self.objective = Expression()
-        # callback while variables and rows are added, which takes minutes for large models
+        # checked while variables and rows are added, which takes minutes for large models
         self.halted: Callable[[], bool] = lambda: False
         self._pace = Pace(lambda: self.halted())
 

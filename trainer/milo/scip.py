@@ -29,11 +29,12 @@ from trainer.milo.model import BuildStopped, IntegerProgram
 
 log = logging.getLogger(__name__)
 
-PRIORITY = -5_000_000  # linear constraints have -1_000_000
+PRIORITY = -5_000_000  # runs after linear constraints, whose priority is -1_000_000
 POLL = 0.1
-# Pseudo-costs instead of strong branching, and neither cuts, heuristics nor conflicts at a node: with SCIP's defaults plain BendOCT
-# takes a tenth of the nodes and about twice the time. Propagation stays on: without it ODT with limited subsets needs tens of times
-# the nodes. Scaling is off: nearly all coefficients are 1 or -1, and scaling costs plain BendOCT a tenth of its time.
+# use pseudo-costs instead of strong branching, and neither cuts, heuristics nor conflicts at a node. With SCIP's
+# defaults, plain BendOCT takes a tenth of the nodes, but about twice the time. Propagation stays on: without it, ODT
+# with limited subsets needs tens of times as many nodes. Scaling is off: nearly all coefficients are 1 or -1, and
+# scaling costs plain BendOCT a tenth of its time
 CHEAP_NODES: dict[str, Any] = {
     "branching/pscost/priority": 100_000,
     "emphasis/separating": "OFF",
@@ -41,14 +42,14 @@ CHEAP_NODES: dict[str, Any] = {
     "conflict/enable": False,
     "lp/scaling": 0,
 }
-# With more variables, the vertices of SCIP's dives are not polished: that simplex does not check the clock, and with 25,000 variables
-# it exceeded a limit of 120 s by 14 s.
+# with more variables, do not polish the vertices of SCIP's dives. That simplex does not check the clock: with 25,000
+# variables it exceeded a limit of 120 s by 14 s
 LARGE = 5_000
 
 
 @cache
 def _version() -> str:
-    scip = pyscipopt.Model()  # a tenth of the time of a tiny problem
+    scip = pyscipopt.Model()  # cached, because making a model takes a tenth of the time of a tiny problem
     return f"{scip.getMajorVersion()}.{scip.getMinorVersion()}.{scip.getTechVersion()}"
 
 
@@ -336,7 +337,7 @@ class Scip(Backend):
             scip.addSol(solution)
         try:
             _run(session)
-        # PySCIPOpt raises no narrower kind; an error of a hook is kept by the exchange and raised there
+        # PySCIPOpt raises no narrower exception; the exchange stores an error of a hook and raises it later
         except Exception:
             log.warning("SCIP failed; its solutions and bound so far are kept", exc_info=True)
             return Termination.FAILED
@@ -351,7 +352,7 @@ def _configure(scip: Any, exchange: Exchange) -> None:
         "numerics/feastol": 1e-6,
         "randomization/randomseedshift": options.seed,
         "display/verblevel": 0,
-        # only the session interrupts the solver, since signals belong to Python's main thread
+        # signals belong to Python's main thread, so only the session may interrupt the solver
         "misc/catchctrlc": False,
     }
     if scip.getNVars() > LARGE:
@@ -386,7 +387,7 @@ def _run(session: ScipSession) -> None:
         while not ended.wait(POLL):
             if session.exchange.halted():
                 session.interrupt()
-                # SCIP clears the flag when the solve begins, so set it until the solve ends
+                # SCIP clears the flag when the solve begins, so set it repeatedly until the solve ends
 
     watcher = threading.Thread(target=watch, name="scip-watch", daemon=True)
     watcher.start()

@@ -24,7 +24,7 @@ class Assignment(Formulation):
 
     b: Variables
     w: Variables
-    keep_labels: bool  # labels come from w, because side constraints refer to them, and are not the majority
+    keep_labels: bool  # labels come from w instead of the majority, because side constraints refer to w
 
     @abstractmethod
     def _branching_nodes(self, point: Point) -> BoolArray:

@@ -30,8 +30,8 @@ from trainer.methods.cost import INTEGER_PROGRAM, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 
-EQUIVALENT_ROUNDS = 10  # at the root, or after it if split bounds usually close the root
-EQUIVALENT_LIMIT = 20  # rows per round
+EQUIVALENT_ROUNDS = 10  # rounds at the root, or after it if split bounds usually close the root
+EQUIVALENT_LIMIT = 20  # limit on rows per round
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class Techniques:
         return self.separated and (self.disaggregated or self.equivalent_points == "basic")
 
 
-MAX_PAIR_COUNTS = 100_000_000  # entries in the table of feature pairs of one set of rows
+MAX_PAIR_COUNTS = 100_000_000  # limit on the entries of the table of feature pairs of one set of rows
 VANILLA = Techniques(equivalent_points=None, polishing=False, path_bounds=False, split_bounds=False)
 PAPER = Techniques(split_bounds=False, at_integral=False, separated=False)
 
@@ -100,7 +100,7 @@ class AcceleratedBendOCT(BendOCT):
         side: Sequence[SideConstraint] = (),
     ) -> None:
         self.techniques = t = _affordable(techniques or Techniques(), instance)
-        if side:  # constraints may forbid best subtrees: use only rows that hold for every tree
+        if side:  # constraints may forbid the best subtrees, so only rows that hold for every tree are valid
             self.techniques = t = replace(t, objective_form=True)
         super().__init__(
             instance,
@@ -108,7 +108,7 @@ class AcceleratedBendOCT(BendOCT):
             root_cuts=t.root_cuts,
             halted=halted,
             side=side,
-            # structure cuts fix labels; fractional labels would evade them
+            # structure cuts fix labels, which fractional labels would evade
             whole_labels=whole_labels or (t.path_bounds and t.structure),
         )
         self.depth_two = DepthTwo(instance, cache=t.cache, halted=halted)
@@ -184,7 +184,7 @@ class AcceleratedHooks(BendersHooks):
         """Return Benders rows and, if there are any, bounds of subtrees; propose a polished tree."""
         form = self.formulation
         rows = list(super().on_integral(point, origin))
-        if not rows:  # a tree that is not cut off
+        if not rows:  # the tree was not cut off, so it is worth polishing
             self.propose_polished(point)
         elif form.techniques.bounding and form.techniques.at_integral:
             rows += self._bound_rows(point)

@@ -49,7 +49,7 @@ class BinOCT(Assignment):
         exact = any(c.exact_scores for c in side)
         self.scores = AssignedScores(instance, model, self.zeta, self.w, exact=exact)
         self.p = model.continuous("p", instance.tree.nodes if side else ())
-        if side:  # every tree is complete
+        if side:  # every tree is complete, so nodes branch and terminal nodes predict
             model.fix(self.p.columns[: len(B)], 0.0)
             model.fix(self.p.columns[len(B) :], 1.0)
         w = {(v, k): self.w[v, k] if v in T else Expression() for v in instance.tree.nodes for k in instance.K}

@@ -16,7 +16,7 @@ from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary
 
 SECONDS_PER_SET = 0.5  # time limit for one set of rows
-TOTAL_SECONDS = 10.0  # time limit for all sets; after that searches get no time, so new bounds are weak
+TOTAL_SECONDS = 10.0  # time limit for all sets; later searches get no time, so their bounds are weak
 
 
 class DeepBounds:

@@ -63,7 +63,7 @@ def _search_start(
         return Start(trees=(_to_array_tree(instance, free.shape), *trees), bound=instance.total - free.bound)
     try:
         result = solve_constrained(problem, constraints, limits=limits)
-    except InfeasibleError:  # the model proves it again, and then shows which limits are reachable
+    except InfeasibleError:  # the model proves this again, and then shows which limits are reachable
         return Start(trees=trees)
     incumbent = (_to_array_tree(instance, result.shape),) if result.found else ()
     return Start(trees=(*incumbent, *trees), bound=instance.total - result.bound)
@@ -88,7 +88,7 @@ def known_trees(problem: Problem, instance: Instance, *, labelled: bool = False)
     feature = np.full(2 << instance.depth, CUT, np.int32)
 
     def plant(part: BinaryTree, v: int) -> None:
-        # `binary_tree` uses no feature that is constant over the rows, so the instance has all of its features
+        # `binary_tree` uses no feature that is constant over the rows, so the instance has all features of the tree
         feature[v] = LEAF if part is None else places[part[0]]
         if part is not None:
             plant(part[1], 2 * v)

@@ -64,7 +64,8 @@ class FlowOCT(Formulation):
         tree = self.instance.tree
         on = self.instance.ones[i]
         y = int(self.instance.y[i])
-        z, zeta = ([0, *columns.columns[i].tolist()] for columns in (self.z, self.zeta))  # nodes count from 1
+        # prepend an unused entry, because nodes count from 1
+        z, zeta = ([0, *columns.columns[i].tolist()] for columns in (self.z, self.zeta))
         b = self.structure.b.columns
         w = self.structure.w.columns
         for v in tree.branch_nodes:
@@ -72,12 +73,12 @@ class FlowOCT(Formulation):
             right = 2 * v + 1
             flow = np.array([z[v], z[left], z[right], zeta[v]])
             model.add(Row(flow, np.array([1.0, -1.0, -1.0, -1.0]), 0.0, 0.0, "F4"))  # flow conservation
-            model.add(at_most([z[left]], b[v - 1, ~on], "F7"))  # left only through a feature that is 0
-            model.add(at_most([z[right]], b[v - 1, on], "F8"))  # right only through a feature that is 1
+            model.add(at_most([z[left]], b[v - 1, ~on], "F7"))  # rows go left only at a feature that is 0
+            model.add(at_most([z[right]], b[v - 1, on], "F8"))  # rows go right only at a feature that is 1
         for t in tree.terminal_nodes:
             model.add(Row(np.array([z[t], zeta[t]]), np.array([1.0, -1.0]), 0.0, 0.0, "F5"))
         for v in tree.nodes:
-            model.add(at_most([zeta[v]], [w[v - 1, y]], "F9"))  # it ends where its label is predicted
+            model.add(at_most([zeta[v]], [w[v - 1, y]], "F9"))  # a flow ends only where the row's label is predicted
 
     def _exact(self, i: int) -> None:
         """Add (F13): a row that reaches a node with its label has its unit of flow."""

@@ -17,7 +17,7 @@ from trainer.dtypes import BIT, COUNT, BitArray, BoolArray, CodeArray, CountArra
 from trainer.solver_common.binary_problem import BinaryProblem
 
 LEAF = -1
-CUT = -2  # below a leaf
+CUT = -2  # marks a node below a leaf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +233,8 @@ def _group_rows(X: BitArray, codes: CodeArray, group: CodeArray) -> tuple[CountA
 
     Rows are compared as byte strings. On 200,000 rows that takes a tenth of the time of `np.unique` by columns.
     """
-    numbers = np.column_stack([codes, group]).astype(">u4")  # the order of bytes is the order of numbers
+    # big-endian, so that the order of bytes is the order of numbers
+    numbers = np.column_stack([codes, group]).astype(">u4")
     keys = np.ascontiguousarray(np.hstack([np.packbits(X, axis=1), numbers.view(np.uint8).reshape(len(X), 8)]))
     _, first, member = np.unique(keys.view(f"S{keys.shape[1]}").ravel(), return_index=True, return_inverse=True)
     return first, member.ravel()

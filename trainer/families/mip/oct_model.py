@@ -102,7 +102,7 @@ class OCT(Assignment):
             in_class = inst.y == k
             wrong = all_rows - weighted(rows[in_class], inst.weight[in_class])
             model.add(self.L[t] >= wrong - n * (1 - self.w[t, k]), "O3")
-            if not self.keep_labels:  # makes every leaf predict its majority class
+            if not self.keep_labels:  # this upper limit on the errors makes every leaf predict its majority class
                 model.add(self.L[t] <= wrong + n * self.w[t, k], "O3")
         model.add(total(self.w[t, k] for k in inst.K) == self.l[t], "O4")
 

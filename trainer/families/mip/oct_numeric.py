@@ -40,7 +40,7 @@ class NumericOCT(OCT):
     def _split_rows(self, v: int) -> None:
         self.model.add(total(self.b[v, j] for j in range(len(self.rungs))) == self.d[v], "O1")
         self.model.add(self.c[v] <= self.d[v], "O10")
-        # below the first rung every row would go right, which no feature does
+        # a threshold below the first rung would send every row right, and no feature represents that
         self.model.add(self.c[v] >= weighted(self.b.columns[v - 1], 1.0 / self.rungs), "O10")
 
     def _rows(self, rows: range, terminal: range) -> Variables:
@@ -69,7 +69,7 @@ class NumericOCT(OCT):
         scores = np.zeros((len(ladder), len(self.instance.F)))
         for node, j in enumerate(ladder.argmax(axis=1).tolist() if len(self.rungs) else []):
             rungs = self.ladders.rungs[j]
-            # all thresholds between two ranks are equivalent; a tenth of a rank exceeds every solver tolerance
+            # all thresholds between two ranks are equivalent, and a tenth of a rank exceeds every solver's tolerance
             rung = int(np.ceil(c[node] * len(rungs) - 0.1)) - 1
             scores[node, rungs[min(max(rung, 0), len(rungs) - 1)]] = 1.0
         return scores

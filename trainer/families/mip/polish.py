@@ -21,7 +21,7 @@ from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.families.mip.kernels import depth_two as kernel
 
 NONE = -1
-CELLS_PER_CALL = 20_000_000  # table cells per kernel call, some hundredths of a second
+CELLS_PER_CALL = 20_000_000  # limit on the table cells of a kernel call, which then takes some hundredths of a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +95,7 @@ class DepthTwo:
         kernel.best_subtrees(inst.X, inst.y, inst.weight, rows, inst.classes, best, shape)
         p = self.kappa.numerator
         q = self.kappa.denominator
-        # the first maximum has the fewest leaves
+        # `index` takes the first maximum, which has the fewest leaves
         values = [q * int(best[t]) - p * (t + 1) for t in range(4)]
         leaves = 1 if shape[1, 0] == NONE else 1 + values.index(max(values))
         f, g, h = (int(x) for x in shape[leaves - 1])

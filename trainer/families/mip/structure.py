@@ -29,7 +29,7 @@ class Structure:
         self.b = model.binary("b", B, F)
         self.p = model.binary("p", V)
         self.w = model.binary("w", V, K) if whole_labels else model.continuous("w", V, K)
-        for v in B:  # the root first: it decides which rows meet below
+        for v in B:  # branch on the root first, since it decides which rows meet below
             for column in (*self.b.columns[v - 1], self.p.column(v)):
                 model.priority[column] = depth + 2 - v.bit_length()
         self.columns = range(first, model.size)

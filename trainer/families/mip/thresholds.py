@@ -9,7 +9,7 @@ from trainer.families.mip.instance import Instance
 from trainer.families.mip.ladders import Ladders, column_ladders
 from trainer.methods.base import Parameter, Settings
 
-MAX_RUNGS = 10_000  # with more, the gap of two values is near the tolerance of solvers
+MAX_RUNGS = 10_000  # with more rungs, the gap between two values approaches the tolerance of solvers
 
 
 def threshold_parameter(inside: str, instead: str) -> Parameter:

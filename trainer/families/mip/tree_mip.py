@@ -259,7 +259,7 @@ def solve_problem(
     monitor.report(phase="model")
     group = group_codes(problem, settings)
     instance = to_instance(problem, settings["depth"], group)
-    # a requested gap refers to the true price, so the price is not rounded for it
+    # a requested gap refers to the true price, so do not round the price then
     leaves = 1 if settings["mip_gap"] else 1 << min(instance.depth, 12)
     prices = Prices.of(instance.kappa, leaves)
     instance = replace(instance, kappa=prices.used)
@@ -306,7 +306,7 @@ def _explain_infeasible(
         remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
         try:
             price = find_least_price(instance, relaxed, remaining_constraints, make, solver, remaining)
-        except (BuildStopped, SolverError):  # infeasibility stays proved
+        except (BuildStopped, SolverError):  # without this price, the proof of infeasibility still holds
             continue
         if price is not None:
             words.append(relaxed.sentence(price))

@@ -20,7 +20,7 @@ from trainer.families.mip.instance import Instance
 from trainer.milo import VIOLATION, Row, Variables
 
 USER_TOLERANCE = 1e-4
-ROWS_PER_CHECK = 1000  # rows whose cuts are built between two checks of the clock
+ROWS_PER_CHECK = 1000  # number of rows whose cuts are built between two checks of the clock
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +36,7 @@ class BendersCuts:
     w: Variables
     theta: Variables
     strengthened: bool = False
-    halted: Halted = never_halt  # checked while cuts are built, which takes a second for tens of thousands
+    halted: Halted = never_halt  # checked while cuts are built, since tens of thousands take a second
 
     def integral(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
         """Return violated cuts at an integral point: b (|B|, F), w (|V|, K), theta (n,)."""
@@ -56,7 +56,7 @@ class BendersCuts:
         at = inst.route(self._feature(b))
         earned = np.zeros(inst.n)
         node = at.copy()
-        while True:  # a score is earned at any node of the path that predicts the label
+        while True:  # any node of the path that predicts the row's label earns its score
             earned += np.where(node >= 1, w[np.maximum(node, 1) - 1, inst.y], 0.0)
             node >>= 1
             if not node.any():
@@ -113,7 +113,7 @@ class BendersCuts:
         half = len(inst.F) / 2
         exits = [~ones if side else ones for _, side in turns]
         columns = [self.b.columns[u - 1] for u, _ in turns]
-        if v < 1 << inst.depth:  # a branching at v itself
+        if v < 1 << inst.depth:  # v can branch itself, which lets rows exit there
             exits = [*exits, np.ones_like(ones)]
             columns = [*columns, self.b.columns[v - 1]]
         turned = np.array([part.sum(axis=1) > half for part in exits]).reshape(len(exits), len(rows))
@@ -125,7 +125,7 @@ class BendersCuts:
         every = np.concatenate([np.zeros(0, np.int64), *columns])
         above = self.p.columns[path - 1]
         earned = self.w.columns[path - 1][:, inst.y[rows]]
-        # p of a node is in the sums of its own and of all turned nodes below it
+        # p of a node counts in its own term and in those of all turned nodes below it
         charge = np.zeros((len(path), len(rows)))
         charge[: len(exits)] = np.cumsum(turned[::-1], axis=0)[::-1]
         upper = turned.sum(axis=0).astype(float)
@@ -159,7 +159,7 @@ class BendersCuts:
     def fractional(self, b: FloatArray, w: FloatArray, theta: FloatArray, *, limit: int) -> list[Row]:
         """Return the `limit` most violated minimum cuts at a fractional point, as user cuts."""
         inst = self.instance
-        # arc capacities (n, |B|)
+        # capacities of the arcs to the right and to the left, (n, |B|)
         right = inst.X @ b.T
         left = (1 - inst.X) @ b.T
         gamma = np.zeros((2 << inst.depth, inst.n))

@@ -22,7 +22,7 @@ from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import Instance
 from trainer.milo import Expression, IntegerProgram, Variables, total, weighted
 
-PAIRS_PER_BLOCK = 1 << 22  # pairs of rows compared at a time
+PAIRS_PER_BLOCK = 1 << 22  # limit on the pairs of rows that are compared at a time
 
 Form = Literal["basic", "chain", "recursive"]
 
@@ -52,7 +52,7 @@ def find_equivalent_sets(
             if halted():
                 return sets
             masked = hashes - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)
-            # split sets come in order, so the first one wins a tie
+            # split sets are visited in order, so the first one wins a tie
             least = sets[-1].loss if sets and len(sets) == limit else 0
             sets += _find_sets(instance, masked, split, least)
             sets.sort(key=lambda s: (-s.loss, len(s.split), s.split))
@@ -68,7 +68,7 @@ def _possible_splits(instance: Instance, size: int, halted: Halted) -> Iterable[
     """
     if size == 0 or size > 2:
         return itertools.combinations(instance.F, size)
-    X = instance.X.astype(np.float32)  # counts up to 2^24 are exact
+    X = instance.X.astype(np.float32)  # float32 holds counts up to 2^24 exactly
     ones = X.sum(axis=1)
     codes: set[int] = set()
     step = max(1, PAIRS_PER_BLOCK // max(1, len(X)))
@@ -98,7 +98,7 @@ def _find_sets(instance: Instance, masked: np.ndarray, split: tuple[int, ...], l
     X = instance.X[order[in_relevant]]
     first = np.cumsum((ends - starts)[relevant]) - (ends - starts)[relevant]
     differs = np.minimum.reduceat(X, first) != np.maximum.reduceat(X, first)
-    # a set that is constant on part of the split set belongs to a smaller split set
+    # a set that is constant on part of its split set belongs to a smaller split set, where it is found
     good = differs[:, list(split)].all(axis=1) & (differs.sum(axis=1) == len(split))
     for g in relevant[good].tolist():
         yield EquivalentSet(rows=np.sort(order[starts[g] : ends[g]]), split=split, loss=int(loss[g]))

@@ -86,7 +86,8 @@ class EquivalentCuts:
         """Return the `limit` most violated inequalities at a point: b (|B|, F), theta (n,)."""
         if not self.sets:
             return []
-        sp, lt, rt = (part.astype(np.float64) @ b.T for part in (self.split, self.left, self.right))  # (sets, |B|)
+        # each of shape (sets, |B|)
+        sp, lt, rt = (part.astype(np.float64) @ b.T for part in (self.split, self.left, self.right))
         beta = self._mediators(sp, lt, rt)
         rows, values, starts = self._members
         constant, factor = self._limits

@@ -37,9 +37,9 @@ class FlowCuts:
             for side in (0, 1):
                 child = 2 * v + side
                 flow = z[:, child - 1]
-                # rows with feature 1 go right, so they do not belong at the left child, and vice versa
+                # rows whose feature is 1 go right, so they must not reach the left child, and vice versa
                 away = inst.ones if side == 0 else ~inst.ones
-                members = np.where(away, flow[:, None], -1.0)  # (n, F)
+                members = np.where(away, flow[:, None], -1.0)  # shape (n, F)
                 best = np.zeros(len(inst.F))
                 for k in inst.K:
                     best += np.maximum(members[inst.y == k].max(axis=0, initial=0.0), 0.0)

@@ -32,7 +32,7 @@ INTEGRAL = 1e-4
 TOLERANCE = 1e-4
 NONE = -1
 
-Step = tuple[int, int, int]  # node, feature, side
+Step = tuple[int, int, int]  # node, feature and side of a branching on the path
 
 
 class Block(Protocol):
@@ -86,7 +86,7 @@ class PathBoundCuts:
                 if key not in self._split:
                     self._split[key] = self.split_row(path, v, members)
                 rows.append(self._split[key])
-            # at the root the row would be parallel to the objective, so it would only bound the search
+            # at the root, the row would be parallel to the objective and only repeat its bound
             if self.deep is not None and v > 1 and height > (3 if self.split_bounds else 2):
                 key = frozenset(path)
                 if key not in self._deep:

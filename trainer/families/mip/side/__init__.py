@@ -15,7 +15,7 @@ from trainer.families.mip.side.pairs import pair_constraints
 from trainer.families.mip.side.recall import recall_constraints
 from trainer.methods.base import Settings
 
-# builders of constraints from settings, by the name of their parameter
+# builds the constraints from the settings, by name of their parameter
 KEEP: dict[str, Callable[[NamedIndices, Settings], Iterator[SideConstraint]]] = {
     "max_leaves": leaf_constraints,
     "max_columns": column_constraints,

@@ -19,8 +19,8 @@ from trainer.goal import upwards
 from trainer.methods.base import Settings, exact_fraction
 from trainer.milo import Expression
 
-MAX_PARTS = 20_000  # finest denominator that a row can resolve
-# if coefficients are rounded for finer differences: the sum of the coefficients, and how much the limit is widened
+MAX_PARTS = 20_000  # limit on the denominator that solvers can resolve in a row
+# if finer differences are rounded: the sum of the coefficients, and the amount by which the limit is widened
 COEFFICIENT_SCALE = 1000.0
 RATE_TOLERANCE = 1e-5
 

@@ -30,7 +30,7 @@ class ClassRecall(SideConstraint):
         """Add sum of the scores of the class ≥ share of its weight; lower scores than the tree's only tighten it."""
         rows = np.flatnonzero(view.instance.y == self.label)
         required = self.share * int(view.instance.weight[rows].sum())
-        # correct rows are counted, so the right-hand side may be rounded up
+        # the left side counts rows, so the right side may be rounded up
         view.model.add(
             scores(view, rows) >= float(-(-required.numerator // required.denominator)) - 1e-7, "class-recall"
         )
