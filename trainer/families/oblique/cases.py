@@ -17,10 +17,10 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.store import Columns, Labels, Step, Store, UndecidedCases
 
-VectorName = tuple[Columns, int]  # a vector: the columns of its store, and its index there
-RANDOM_SETS = 40  # random sets of points tried before the case analysis
-NEAR_POINTS = 4  # a vector that lacks at most so many points counts in the choice of a point
-MAX_BRANCHINGS = 300  # points assigned to both sides on the path to a case
+VectorName = tuple[Columns, int]  # a vector: the columns of its store, and its index in that store
+RANDOM_SETS = 40  # number of random point sets that are tried before the case analysis
+NEAR_POINTS = 4  # a vector influences the choice of a point if it lacks at most this many points
+MAX_BRANCHINGS = 300  # limit on the points that are assigned to both sides on the path to a case
 
 
 class FewerErrors(UndecidedCases):
@@ -81,7 +81,7 @@ class Cases:
         self.below = {v: [u for u in self.labels if v in _path(u)] for v in self.labels}
         size = len(inside)
         self.weight = store.counts.sum(axis=1)
-        # weight that a node can lose without leaving too little for its leaves
+        # weight that each node can lose before its leaves have too few rows
         self.spare = {
             v: int(self.weight.sum()) - terms.least * sum(v in _path(u) for u in self.leaves) for v in self.labels
         }
@@ -90,7 +90,7 @@ class Cases:
         self.at = np.where(inside, 1, 0)
         self.cost = int(self.errors_at[1][inside].sum())
         self.deep = 0
-        self.summed_sets: list[tuple[int, int]] = []  # (node, vector) of the sets in the last sum
+        self.summed_sets: list[tuple[int, int]] = []  # (node, vector) for each set in the last sum
 
     def _number_nodes(self, v: int, labels: Labels) -> None:
         self.labels[v] = labels
@@ -153,7 +153,7 @@ class Cases:
                 self._move(p, v)
                 if not self._store_at(v).sides[:, meeting[1], p].any():
                     raise UndecidedCases  # rounding error: these points were classified as separable earlier
-                continue  # the store has the vector now, so both sides of the point are closed
+                continue  # the store now has the vector, so both sides of the point are closed
             placed.append((p, v))
             other = ends.get(u ^ 1, [])
             head.append({"by": "side", "point": p})
@@ -244,7 +244,7 @@ class Cases:
         else:
             self.reached[now][p] = False
         away = int(self.weight[p]) * (1 if to > now else -1)
-        for w in self.below[max(to, now) ^ 1]:  # nodes that the point can no longer reach
+        for w in self.below[max(to, now) ^ 1]:  # the point can no longer reach these nodes
             self.spare[w] -= away
 
     def _find_meeting(self, v: int) -> VectorName | None:
@@ -341,7 +341,7 @@ class Cases:
         contained = np.flatnonzero(missing == 0.0)
         if not len(contained):
             return None
-        # prefer points that few other sets need
+        # prefer points that few other sets contain, so that more disjoint sets remain
         frequency = (one[contained] + two[contained]).sum(axis=0)
         weight = (one[contained] + two[contained]) @ frequency
         return int(contained[weight.argmin()])
@@ -356,7 +356,7 @@ class Cases:
         for v, s in self.summed_sets:
             members = (self.store.sides[:, s] > 0).any(axis=0)
             weight[members & free[v]] += 1.0
-        if not weight.any():  # points of equal cost on both sides may still prevent a plane
+        if not weight.any():  # points that cost the same on both sides may still be inseparable
             weight = np.any([*free.values()], axis=0).astype(np.float64)
         if not weight.any():
             raise FewerErrors(self.at.copy())

@@ -61,7 +61,8 @@ def _check_balanced(settings: Settings, names: SettingNames) -> None:
 
 
 def _full_proof(settings: Settings, names: SettingNames) -> None:
-    if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # pareto proves every size by itself
+    # `pareto` proves every size by itself
+    if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:
         raise ParameterError({"then_fewest": "needs a full proof. Set mip_gap to 0, or leave then_fewest out."})
 
 

@@ -18,9 +18,9 @@ from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.instance import BRANCH, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 
-DISTANCE_ROUNDING = 1e-9  # added to the distance, so that planes satisfy the rows of a model despite rounding
+DISTANCE_ROUNDING = 1e-9  # added to the distance, so that planes satisfy a model's rows despite rounding
 SOLVER_SLACK = 5e-5  # a solver's tolerances may reduce the distance by this
-MAX_PROGRAM_CELLS = 60_000  # points times features; larger problems use random directions only
+MAX_PROGRAM_CELLS = 60_000  # limit on points × features; larger problems use only random directions
 SPREADS = (0.003, 0.01, 0.03, 0.1, 0.3)
 DIRECTIONS = 60
 
@@ -63,7 +63,7 @@ def find_widest_normal(
     n, m = Z.shape
     soft = weight is not None
     sign = np.where(left, 1.0, -1.0)
-    # left: a·z - c - lack <= 0;  right: d - a·z - lack <= 0;  Σ a⁺ + a⁻ <= 1;  with weights d - c = need
+    # left: a·z - c - lack <= 0; right: d - a·z - lack <= 0; Σ a⁺ + a⁻ <= 1; with weights also d - c = need
     columns = 2 * m + 2 + (n if soft else 0)
     signed = sign[:, None] * Z
     index = np.tile(np.arange(2 * m + 1 + soft), (n, 1))
@@ -83,7 +83,7 @@ def find_widest_normal(
     else:
         cost[2 * m + 2 :] = weight
     lp.col_cost_ = cost
-    largest = max(1.0, float(np.abs(Z).max(initial=0.0)))  # |a·z| is no larger
+    largest = max(1.0, float(np.abs(Z).max(initial=0.0)))  # |a·z| cannot exceed this
     lp.col_lower_ = np.concatenate([np.zeros(2 * m), [-largest, -largest], np.zeros(columns - 2 * m - 2)])
     lp.col_upper_ = np.concatenate(
         [np.ones(2 * m), [largest, largest], np.full(columns - 2 * m - 2, highspy.kHighsInf)]
@@ -194,7 +194,7 @@ class DistantSearch(LocalSearch):
             points = np.flatnonzero(inst.visits(inst.route(tree), v))
             allowed = tree.a[v] != 0.0 if sparse else np.ones(len(tree.a[v]), bool)
             plane = None if self.stopped() else self._plane(tree, v, points, allowed)
-            if plane is None:  # all points go to the better side
+            if plane is None:  # no plane is admissible, so send all points to the better side
                 gain = self._gain(tree, v, points)
                 tree.a[v], tree.c[v] = 0.0, 1.0 if gain.sum() >= 0 else -1.0
             else:

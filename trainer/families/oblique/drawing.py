@@ -20,7 +20,7 @@ from trainer.families.oblique.units import make_draft
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft
 
-# share of the remaining time, and maximum of seconds, by style
+# for each style, the share of the remaining time and the limit in seconds
 DRAWING_BUDGETS = {"margin": (0.03, 2.0), "svm": (0.1, 15.0), "sparse": (0.1, 15.0)}
 MAX_DRAWING_SECONDS = 30.0
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from trainer.dtypes import FloatArray
 
-MAX_CELLS = 1_500  # entries of the matrix; fractions grow with every pivot
+MAX_CELLS = 1_500  # limit on the entries of the matrix, because fractions grow with every pivot
 MAX_PIVOTS = 400
 
 
@@ -26,7 +26,7 @@ def least_distance(left: FloatArray, right: FloatArray, enough: Fraction) -> Fra
         return None
     points = [[Fraction(float(x)) for x in row] for row in left] + [[-Fraction(float(x)) for x in row] for row in right]
     half = Fraction(1, 2)
-    # columns: λ, μ, p⁺, p⁻; the last entry of a row is its right-hand side
+    # columns are λ, μ, p⁺ and p⁻; the last entry of a row is its right-hand side
     rows = [
         [point[j] for point in points]
         + [Fraction(-(i == j)) for i in range(m)]
@@ -48,7 +48,7 @@ def least_distance(left: FloatArray, right: FloatArray, enough: Fraction) -> Fra
         if entering is None:
             return -cost[-1]
         ratios = [(row[-1] / row[entering], basis[i], i) for i, row in enumerate(rows) if row[entering] > 0]
-        leaving = min(ratios)[2]  # never empty: the objective is bounded from below
+        leaving = min(ratios)[2]  # never empty, because the objective is bounded from below
         _pivot(rows, cost, leaving, entering)
         basis[leaving] = entering
     return None

@@ -19,7 +19,7 @@ def with_smaller(
     if leaves < 2 or problem.coefficient_penalty:
         return proof
     few = Settings(dict(settings) | {"max_leaves": leaves - 1})
-    # costs are integer multiples of this fraction of a row
+    # costs are integer multiples of 1/denominator of a row, so goal + 1 is the next larger one
     bound = 1 - Fraction(proof.goal + 1, problem.kappa.denominator * problem.n)
     try:
         more = build_proof(problem, few, bound, stop)

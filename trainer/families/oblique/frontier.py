@@ -34,9 +34,9 @@ from trainer.methods.base import ProofSteps, Settings, Solution, unsettled
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, Tree
 
-MAX_DRAWING_SECONDS = 20.0  # time to draw planes with few columns; at most 15 % of the limit
-THINNING_REPEATS = 3  # eliminations of coefficients, with different seeds
-MAX_THINNING_SECONDS = 10.0  # time to eliminate coefficients; at most half of the remaining time
+MAX_DRAWING_SECONDS = 20.0  # limit on the time for planes with few columns, besides 15 % of the time limit
+THINNING_REPEATS = 3  # coefficients are eliminated this many times, with different seeds
+MAX_THINNING_SECONDS = 10.0  # limit on the time for eliminating coefficients, besides half of the remaining time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
             open_values.append(everything - problem.kappa * (t + 1))
         monitor.report(bound=float(max(open_values) / problem.n))
         if correct >= run.target.max_correct:
-            break  # more leaves cannot help
+            break  # every point is correct already, so more leaves cannot help
     return _solution(problem, settings, monitor, plan, _exchange_trees(problem, sizes), most)
 
 
@@ -106,7 +106,7 @@ def _exchange_trees(problem: Problem, sizes: list[SizeOptimum]) -> list[SizeOpti
                 if correct > best.correct:
                     best = replace(s, leaves=fitted.n_leaves, correct=correct, draft=draft, tree=tree)
         improved.append(replace(best, bound=max(s.bound, best.correct)))
-    for t in range(len(improved) - 1, 0, -1):  # a bound of larger trees holds for smaller ones
+    for t in range(len(improved) - 1, 0, -1):  # a bound for larger trees also holds for smaller ones
         improved[t - 1] = replace(improved[t - 1], bound=min(improved[t - 1].bound, improved[t].bound))
     return improved
 
@@ -147,7 +147,7 @@ def _solution(
 ) -> Solution:
     kappa = problem.kappa
     best = max(sizes, key=lambda s: (s.correct - kappa * s.leaves, -s.leaves))
-    # a tree with t + 1 leaves is bounded by the solve for t + 1; more leaves than were solved for gain nothing
+    # entry t bounds trees with t + 1 leaves; more leaves than were solved for gain nothing
     bound = max(s.bound - kappa * (t + 1) for t, s in enumerate(sizes))
     bound = max(bound, best.correct - kappa * best.leaves)
     monitor.report(incumbent=float((best.correct - kappa * best.leaves) / problem.n), bound=float(bound / problem.n))
@@ -245,7 +245,7 @@ def _coefficient_points(
     points: list[dict[str, Any]] = []
     for coefficients, correct, tree_found in sorted(measured, key=lambda f: (f[0], -f[1])):
         if not points or correct > points[-1]["correct"]:
-            # each split has a coefficient, so k coefficients allow at most k + 1 leaves
+            # each split has at least one coefficient, so k coefficients allow at most k + 1 leaves
             bound = max(correct, sizes[min(coefficients, len(sizes) - 1)].bound)
             points.append(
                 {

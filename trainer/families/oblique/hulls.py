@@ -19,10 +19,10 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 
-MEETING_TOLERANCE = 1e-9  # hulls nearer than this count as meeting in the linear program; scaled units
+MEETING_TOLERANCE = 1e-9  # in the linear program, hulls nearer than this count as meeting; in scaled units
 SUPPORT_TOLERANCE = 1e-9
-WEIGHT_SCALE = 10**7  # weights of approximate means are multiples of its inverse
-DISTANCE_TOLERANCE = 1e-8  # safety margin of such means below the distance
+WEIGHT_SCALE = 10**7  # integer weights of an approximate mean are its weights multiplied by this
+DISTANCE_TOLERANCE = 1e-8  # safety margin by which such means must stay below the distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Hulls:
         if self.least:
             program = _Columns(np.hstack([points, -points, sums]), np.append(np.full(2 * m, -1.0), [0.0, 0.0])[None])
             lower = np.full(2 * m, -highspy.kHighsInf)
-        else:  # a dense matrix of the parts of the difference would be m by m
+        else:  # a dense matrix for the parts of the difference would have m² entries
             program = _Columns(np.hstack([points, sums]))
             lower = np.zeros(m)
             program.units(np.full(m, -1.0))

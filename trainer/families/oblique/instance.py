@@ -77,11 +77,11 @@ class ObliqueInstance:
     group: CountArray
     depth: int
     kappa: Fraction = Fraction(0)
-    complete: bool = False  # every path has `depth` branchings
+    complete: bool = False  # whether every path has `depth` branchings
     max_leaves: int | None = None
     min_leaf: int = 1
     charge: Fraction = Fraction(0)
-    packed: tuple[DepthTwoErrors, ...] = ()  # disjoint sets of points with known least errors
+    packed: tuple[DepthTwoErrors, ...] = ()  # disjoint sets of points with their least errors
 
     @cached_property
     def total(self) -> int:
@@ -242,7 +242,7 @@ class ObliqueInstance:
         by_class = np.sort(self.counts.sum(axis=0))[::-1]
         most = self.most_leaves
         leaves = range(most, most + 1) if self.complete else range(1, most + 1)
-        # a nontrivial branching has at least one coefficient
+        # every nontrivial branching pays for at least one coefficient
         return max(
             min(self.max_correct(t), int(by_class[:t].sum()))
             - self.kappa * t

@@ -15,8 +15,8 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 
-PAIRS_PER_BLOCK = 1 << 22  # pairs of separations
-ROOT_STEPS = (64, 16, 4, 1)  # strides over the root separations; finer strides skip roots that cannot be better
+PAIRS_PER_BLOCK = 1 << 22  # limit on the pairs of separations in memory
+ROOT_STEPS = (64, 16, 4, 1)  # strides over the root separations; finer ones skip roots that cannot be better
 
 
 def line_separations(x: CountArray, y: CountArray) -> BoolArray:
@@ -36,7 +36,7 @@ def line_separations(x: CountArray, y: CountArray) -> BoolArray:
     directions = np.unique(np.column_stack([flip * dx // size, flip * dy // size]), axis=0)
     if not len(directions):
         return nothing
-    # two directions of this size differ by at least 2^-42, far more than a rounding of the angle
+    # angles of two such directions differ by at least 2^-42, far more than a rounding error
     directions = directions[np.argsort(np.arctan2(directions[:, 1], directions[:, 0]))]
     after = np.vstack([directions[1:], -directions[:1]])
     between = directions + after
@@ -44,7 +44,8 @@ def line_separations(x: CountArray, y: CountArray) -> BoolArray:
         between = np.column_stack([-directions[:, 1], directions[:, 0]])
     score = np.outer(between[:, 0], y) - np.outer(between[:, 1], x)
     rank = np.argsort(np.argsort(score, axis=1), axis=1)
-    new = np.zeros((len(rank), n + 1), np.int64)  # differences along the cuts: number of points that changed sides
+    # differences along the cuts, whose sum is the number of points that changed sides
+    new = np.zeros((len(rank), n + 1), np.int64)
     new[0, 1] = 1
     new[0, n] = -1
     turn, point = np.nonzero(rank[1:] != rank[:-1])
@@ -54,7 +55,7 @@ def line_separations(x: CountArray, y: CountArray) -> BoolArray:
     np.add.at(new, (turn + 1, np.maximum(before, now) + 1), -1)
     cut, turn = np.nonzero(new.cumsum(axis=1)[:, :n].T > 0)
     side = rank[turn] < cut[:, None]
-    side ^= side[:, :1]  # the side without the first point represents both
+    side ^= side[:, :1]  # a separation and its complement are the same, so keep the side without the first point
     return np.vstack([nothing, side])
 
 
@@ -64,10 +65,10 @@ class Roots:
     def __init__(self, sides: BoolArray, counts: CountArray) -> None:
         self.sides = sides
         self.size = counts.sum(axis=1)
-        exact: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # integers are exact in this type
+        exact: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # this float type holds all counts exactly
         self.D: FloatArray = sides.astype(exact)
         self.weight: FloatArray = counts.astype(exact)
-        self.inside = self.D @ self.weight  # (R, K)
+        self.inside = self.D @ self.weight  # shape (R, K)
         self.outside = self.weight.sum(axis=0) - self.inside
         self.block = max(1, PAIRS_PER_BLOCK // max(1, self.weight.shape[1] * len(sides)))
 
@@ -77,7 +78,7 @@ class Roots:
 
     def errors(self, roots: CountArray) -> CountArray:
         """Return the least errors of trees with three and with four leaves for each of `roots`, shape (roots, 2)."""
-        both = np.stack([(self.D[roots] * column) @ self.D.T for column in self.weight.T])  # (K, roots, R)
+        both = np.stack([(self.D[roots] * column) @ self.D.T for column in self.weight.T])  # shape (K, roots, R)
         leaf = []
         split = []
         for side_counts, left in ((self.inside[roots], both), (self.outside[roots], self.inside.T[:, None, :] - both)):
@@ -90,7 +91,7 @@ class Roots:
     def nodes(self, root: int, leaves: int) -> CountArray:
         """Return the node of each point, shape (N,), in the best tree with this root and two to four leaves."""
         at = np.where(self.D[root] > 0, 2, 3)
-        both = (self.D[root] * self.weight.T) @ self.D.T  # (K, R)
+        both = (self.D[root] * self.weight.T) @ self.D.T  # shape (K, R)
         halves = []
         for v, side_counts, left in ((2, self.inside[root], both), (3, self.outside[root], self.inside.T - both)):
             right = left.max(axis=0) + (side_counts[:, None] - left).max(axis=0)
@@ -127,7 +128,7 @@ def find_least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False)
     first = int(pairs.argmin())
     one = every - int(roots.weight.sum(axis=0).max())
     two = min(one, int(pairs[first]))
-    # entry 0 is for trees with three leaves, entry 1 for trees with four
+    # entry 0 is for three leaves, entry 1 for four
     best = np.full(2, two)
     where = np.full(2, first)
     errors = np.zeros((len(sides), 2), np.int64)

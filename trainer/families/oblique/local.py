@@ -21,9 +21,9 @@ from trainer.families.oblique.kernels.descend import descend
 
 RIDGES = (1e-4, 1e-2, 1.0)
 DESCENT_STEPS = 60
-MAX_EXACT_SIZE = 600  # points and columns; larger Newton steps are solved by conjugate gradients
-GRADIENT_ROUNDS = 25  # rounds of conjugate gradients
-REWEIGH_EVERY = 25  # rounds
+MAX_EXACT_SIZE = 600  # limit on points and columns for exact Newton steps; larger ones use conjugate gradients
+GRADIENT_ROUNDS = 25  # number of rounds of conjugate gradients
+REWEIGH_EVERY = 25  # in rounds
 REWEIGH_STEPS = 20
 
 
@@ -83,7 +83,7 @@ def _newton(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArra
     scaled = X / ridge
     products = scaled @ X.T
 
-    # a point of weight 0 has no curvature
+    # a point of weight 0 has no curvature, so a small positive value replaces it
     def by_rows(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
         dual = np.linalg.solve(products + np.diag(1.0 / np.maximum(curvature, 1e-12)), scaled @ gradient)
         return np.asarray(gradient / ridge - scaled.T @ dual, np.float64)
@@ -146,7 +146,8 @@ class LocalSearch:
         self.instance = instance
         self.random = np.random.default_rng(seed)
         self.flag = np.zeros(1, np.int64) if flag is None else flag
-        self.stopped: Callable[[], bool] = never_stop  # stop condition of the run, or of the tree that is improved
+        # stop condition of the whole run, or of the tree that is being improved
+        self.stopped: Callable[[], bool] = never_stop
         self.best: ObliqueTree = instance.prune(instance.complete_to_depth(instance.majority_leaf()))
         self.value: Fraction = instance.value(self.best)
         self.rounds = 0
@@ -278,7 +279,7 @@ class LocalSearch:
             sample = self.random.random(len(Z)) < share
             inside = counts[:, left_classes].sum(axis=1) >= counts.sum(axis=1) / 2
             if 0 < inside[sample].sum() < sample.sum():
-                # one side may count more than the other, so that planes with one pure side are tried as well
+                # weight one side more than the other at random, to try planes with a pure side as well
                 weight = counts[sample].sum(axis=1) * np.where(inside[sample], np.exp(self.random.uniform(-4, 4)), 1.0)
                 ridge = float(self.random.choice(RIDGES))
                 beta = fit_logistic(Z[sample], inside[sample], weight, ridge, stopped=self.stopped)

@@ -80,7 +80,7 @@ class OCTH:
             for v in self.B:
                 for side in (0, 1):
                     self.planes.tie(g, v, side, self.z.columns[g, np.array(self._below(2 * v + side)) - self.T[0]])
-                # a node that does not branch sends all points left
+                # a node that does not branch sends all points left, so nothing reaches the right
                 for t in self._below(2 * v + 1):
                     model.add(self.z[g, t] <= self.b[v], "(P6)")
 

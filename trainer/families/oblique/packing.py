@@ -19,11 +19,11 @@ from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.instance import DepthTwoErrors
 from trainer.families.oblique.lines import Roots, find_least_errors, line_separations
 
-PACKING_SECONDS = 5.0  # end of the search if no set has improved the bound until then
+PACKING_SECONDS = 5.0  # the search ends if no set has improved the bound by then
 MIN_SET_POINTS = 3  # fewer points are always separable
 MAX_SET_POINTS = 200  # larger sets are divided
 MAX_UNITS = 1 << 20
-DECIMAL_TOLERANCE = 1e-9  # share of the range; a hundredth of the margin of planes
+DECIMAL_TOLERANCE = 1e-9  # tolerance as a share of the range: a hundredth of the margin of planes
 DECIMALS = 4
 MAX_COLUMN_SETS = 120
 
@@ -38,11 +38,11 @@ def as_integers(X: FloatArray) -> list[CountArray | None]:
             near = np.rint(scaled)
             if np.abs(scaled).max(initial=0.0) > 1 << 40:
                 break
-            # the values must be exactly these decimals
+            # the column must consist of exactly these decimals
             if (near / 10.0**decimals == column).all():
                 units = near.astype(np.int64)
                 units -= units.min()
-                # splits compare binary numbers, which differ from their decimals far from 0
+                # splits compare binary numbers, which may differ from their decimals far from 0
                 beside = np.abs((column - column.min()) - units / 10.0**decimals).max()
                 if int(units.max()) <= MAX_UNITS and beside <= DECIMAL_TOLERANCE * np.ptp(column):
                     columns[-1] = units
@@ -61,7 +61,7 @@ def find_plane(units: list[CountArray | None], X: FloatArray, points: CountArray
     if not varying or any(c is None for c in columns):
         return None
     some = values[: len(varying) + 8, varying] - values[0, varying]
-    # a cheap test that spares exact arithmetic
+    # this cheap test avoids exact arithmetic for most columns
     if np.linalg.matrix_rank(some / np.ptp(values[:, varying], axis=0)) > 2:
         return None
     table = np.array([c[points] for c in columns if c is not None]).astype(object)
@@ -72,7 +72,7 @@ def find_plane(units: list[CountArray | None], X: FloatArray, points: CountArray
         if not (cross != 0).any():
             continue
         two = int(np.flatnonzero(cross != 0)[0])
-        for other in table[1:]:  # det of three differences is 0
+        for other in table[1:]:  # the determinant of three differences must be 0
             minor = table[0, one] * other[two] - table[0, two] * other[one]
             turn = table[second, one] * other[two] - table[second, two] * other[one]
             area = table[0, one] * table[second, two] - table[0, two] * table[second, one]
@@ -176,7 +176,7 @@ class Packing:
         assert x is not None
         sides = line_separations(x[points], np.zeros(len(points), np.int64) if y is None else y[points])
         roots = Roots(sides, self.counts[points])
-        # the limit counts here, not the patience, since this set may be the first with a gain
+        # check the overall limit only, since this set may be the first with a gain
         least = find_least_errors(roots, self.limit)
         if least is None:
             return None

@@ -59,8 +59,8 @@ class SolvePlan:
     hooks: MakeHooks
     complete: bool = False
     scope: str = SCOPE
-    least: float = 0.0  # distance of planes from the points on their right; 0: the model has all trees
-    robust: bool = False  # a column with outliers has a smaller unit than its range
+    least: float = 0.0  # distance of planes from correctly classified points; 0 if the model allows all trees
+    robust: bool = False  # whether a column with outliers is scaled by less than its range
 
 
 HYPERPLANES = Parameter(

@@ -16,7 +16,7 @@ from trainer.dtypes import CountArray, FloatArray
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.milo import IntegerProgram, Row, Variables, total
 
-DISTANCE = 0.005  # rows on the right keep this from their hyperplane, Σ|a| <= 1 (public code of Alston, Validi & Hicks)
+DISTANCE = 0.005  # correctly classified rows keep this distance, Σ|a| <= 1 (public code of Alston, Validi & Hicks)
 _SCOPE_START = (
     "questions that weigh all columns at once, the rows on the right keeping a distance of 0.005 from their hyperplane "
 )

@@ -10,8 +10,8 @@ from trainer.families.oblique.refit import separate_leaves
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.target import SearchClock, Target
 
-MAX_PACKING_SECONDS = 30.0  # time for the bound of planes; at most two fifths of the remaining time
-MAX_SEPARATOR_CELLS = 2_000_000  # one linear program over more cells takes too long
+MAX_PACKING_SECONDS = 30.0  # limit on the time for the bound of planes, besides two fifths of the remaining time
+MAX_SEPARATOR_CELLS = 2_000_000  # limit on the cells of a linear program, which would take too long otherwise
 
 
 def separate_by_one_plane(target: Target, clock: SearchClock) -> ObliqueTree | None:

@@ -23,12 +23,12 @@ from trainer.families.oblique.units import Units, make_instance
 from trainer.methods.base import NotProved, ProofSteps, Settings
 
 ROUNDING_TOLERANCE = Fraction(1, 10**6)  # largest rounding error of a cost
-MAX_JSON_INTEGER = (1 << 53) - 1  # readers of JSON round larger numbers
+MAX_JSON_INTEGER = (1 << 53) - 1  # JSON readers round larger integers
 DISTANCE_UNPROVED = (
     "A tree whose hyperplanes are nearer to the rows than allowed would be better, and proof steps cannot exclude trees by this "
     "distance alone."
 )
-MAX_LABELLINGS = 20_000  # labellings of the leaves; checkers accept no more
+MAX_LABELLINGS = 20_000  # limit on the labellings of the leaves, as in the checkers
 
 
 def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
@@ -37,14 +37,14 @@ def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
     The proof first ignores the minimum leaf size, which only excludes trees. Raises NotProved if the cases end at a better tree that
     only the distance from the rows forbids.
     """
-    distant = settings.get("big_m", "none") != "none"  # planes as variables, which keep a distance
+    distant = settings.get("big_m", "none") != "none"  # planes are variables of the model and keep a distance
     robust = settings.get("scaling") == "robust"
     instance, units = make_instance(problem, settings["depth"], robust=distant and robust)
     instance = replace(instance, max_leaves=settings.get("max_leaves"))
     least = min(int(settings.get("min_leaf") or 1), problem.n)
     proof = make_plane_proof(problem, instance, units, DISTANCE if distant else 0.0, stop, min_leaf=least)
     unit, cost = cost_in_units(problem, bound)
-    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small products: more threads only wait
+    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # more threads slow small matrix products down
         steps = proof.all_steps(Fraction(cost, unit))
     if steps is None and proof.fewer is not None:
         raise NotProved(DISTANCE_UNPROVED)
@@ -109,7 +109,7 @@ class PlaneProof:
         self.charge = charge
         self.terms = Terms(least=min_leaf, charge=charge)
         self.blocks: list[tuple[Labels, int | Fraction, list[Step]]] = []
-        self.fewer: CountArray | None = None  # the leaf of each point in a tree that costs less
+        self.fewer: CountArray | None = None  # leaf of each point in a cheaper tree, if the cases ended at one
 
     def steps(self, cost: Fraction) -> list[Step] | None:
         """Return steps that prove that each tree costs at least `cost` rows; None if that takes too long.

@@ -44,7 +44,7 @@ class BoundRaising:
         self.proof.store = (store or self.proof.store).restart(self.stopped, MAX_CASES)
         self.bound: Fraction | None = None
         self.steps: list[Step] = []
-        self.errors: dict[int, int] = {}  # proved errors by number of leaves
+        self.errors: dict[int, int] = {}  # maps a number of leaves to the errors that are proved for it
 
     def run(self, bound: Fraction, tell: Callable[[Fraction], None]) -> None:
         """Tighten the bound until it meets the incumbent or the time is over; `tell` receives each new bound."""

@@ -15,9 +15,9 @@ from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, Obl
 from trainer.families.oblique.separable import SeparatingPlane, Separator
 
 STYLES = ("margin", "svm", "sparse")
-LARGE_PROGRAM_CELLS = 100_000  # points times columns; larger programs may take seconds
-MARGIN_PENALTY = 1000.0  # penalty of a violated margin in the soft-margin problem, relative to |a|^2 / 2
-MIN_SPARSE_MARGIN = 1e-5  # margin of a sparse plane with largest coefficient 1
+LARGE_PROGRAM_CELLS = 100_000  # limit on points × columns; larger programs may take seconds
+MARGIN_PENALTY = 1000.0  # penalty of a violated soft margin, relative to |a|² / 2
+MIN_SPARSE_MARGIN = 1e-5  # least margin of a sparse plane whose largest coefficient is 1
 Draw = Callable[[FloatArray, CountArray, CountArray], "tuple[FloatArray, float] | None"]
 
 
@@ -40,7 +40,7 @@ def separate_leaves(instance: ObliqueInstance, at: CountArray, separator: Separa
         tree.a[v] = plane.a
         tree.c[v] = plane.c
         for u in (2 * v, 2 * v + 1):
-            tree.kind[u] = tree.kind[u] or LEAF  # an empty side
+            tree.kind[u] = tree.kind[u] or LEAF  # an empty side becomes a leaf
     return instance.relabel(tree)
 
 
@@ -67,7 +67,7 @@ def refit_planes(
         sides = [np.flatnonzero(instance.visits(at, u) & right) for u in (2 * v, 2 * v + 1)]
         if not len(sides[0]) or not len(sides[1]):
             continue
-        # large programs can be interrupted; small ones are retried with all solver options
+        # large programs can be interrupted; small ones retry with all solver options
         large = (len(sides[0]) + len(sides[1])) * instance.Z.shape[1] > LARGE_PROGRAM_CELLS
         plane = separator.plane_within(stopped, *sides) if large else separator.plane(*sides)
         if plane is None:
@@ -122,7 +122,7 @@ def solve_soft_margin(
     for rounds in range(200 * len(points)):
         if rounds % 64 == 0 and stopped():
             return None
-        # change of the dual objective per unit step of β_i in direction δ_i; the opposite direction has the other sign
+        # change of the dual objective per unit step of β_i along δ_i; the opposite step changes it by the negative
         gradient = delta - X @ a
         up = np.where((delta > 0) & (beta < MARGIN_PENALTY) | (delta < 0) & (beta > 0), gradient, -np.inf)
         down = np.where((delta > 0) & (beta > 0) | (delta < 0) & (beta < MARGIN_PENALTY), gradient, np.inf)

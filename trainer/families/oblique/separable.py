@@ -20,7 +20,8 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.oblique.exact_margin import least_distance
 
-# options to try in turn: an ill-scaled program may end without a verdict, and another algorithm or scaling gives one
+# options to try in turn, since an ill-scaled program may end without a verdict and another algorithm or scaling may
+# give one
 SOLVER_OPTIONS: tuple[dict[str, str | int | float], ...] = (
     {
         "solver": "simplex", "presolve": "off", "simplex_strategy": 1, "simplex_scale_strategy": 2,
@@ -30,7 +31,7 @@ SOLVER_OPTIONS: tuple[dict[str, str | int | float], ...] = (
     {"presolve": "on", "simplex_strategy": 1, "simplex_scale_strategy": 4},
     {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
 )  # fmt: skip
-MARGIN = 1e-7  # sets nearer than twice this, in l1 and scaled units, count as inseparable
+MARGIN = 1e-7  # sets nearer than twice this count as inseparable; l1 distance in scaled units
 SUPPORT = 1e-9
 ROUNDING = 1e-12  # tolerance for sums of points in [0, 1]
 MAX_CACHED = 20_000
@@ -49,7 +50,7 @@ class SeparatingPlane:
         return np.asarray(Z @ self.a <= self.c)
 
 
-Support = tuple[tuple[int, ...], tuple[int, ...]]  # a minimal inseparable set: left points, right points
+Support = tuple[tuple[int, ...], tuple[int, ...]]  # a minimal inseparable set: its left and its right points
 
 
 class _Program:
@@ -62,7 +63,8 @@ class _Program:
         self.size = len(L) + len(R)
         m = self.m
         size = self.size
-        # a column for each point, with a 1 in the balance row of its side, then those of p; a dense matrix would be m by m
+        # one column per point with a 1 in the balance row of its side, then the columns of p; a dense matrix for p
+        # would have m² entries
         points = np.zeros((size, m + 2))
         points[:, :m] = np.concatenate([Z[L], -Z[R]])
         points[: len(L), m] = points[len(L) :, m + 1] = 1.0
@@ -137,7 +139,7 @@ class Separator:
     def __init__(self, Z: FloatArray) -> None:
         self.Z = np.ascontiguousarray(Z, np.float64)
         self.tests = self.hits = self.undecided = 0
-        self.used = np.zeros(len(Z))  # number of supports of each point; rarely used points are preferred
+        self.used = np.zeros(len(Z))  # number of supports that contain each point; rarely used points are preferred
         self._cache: OrderedDict[tuple[bytes, bytes], Verdict] = OrderedDict()
 
     def plane(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> SeparatingPlane | None:

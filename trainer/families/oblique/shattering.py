@@ -70,7 +70,7 @@ class CutModel:
         self.w = model.binary("w", self.V, self.K, priority=10)
         self.p = model.continuous("p", self.V)
         self.s = model.continuous("s", range(len(self.point)), self.V)
-        self.q = model.binary("q", range(len(inst.Z)), self.V)  # q[g, 1] is 1
+        self.q = model.binary("q", range(len(inst.Z)), self.V)  # q[g, 1] is always 1
         self._rows()
         self._objective()
 
@@ -127,7 +127,7 @@ class CutModel:
             if v > 1:
                 model.add(at_most(pair, [q[g, v - 1]], "(M7)"))
         if self.full:
-            for v in self.B:  # (M10) a point that reaches a branching continues to a child
+            for v in self.B:  # (M10): a point that reaches a branching continues to a child
                 on = np.append(q[g, [2 * v - 1, 2 * v, v - 1]], b[v - 1])
                 model.add(Row(on, np.array([1.0, 1.0, -1.0, -1.0]), lower=-1.0, name="(M10)"))
         elif self.options.tight:
@@ -160,7 +160,7 @@ class CutModel:
         if j != self.items[g][0]:
             return []
         item_columns = s[self.items[g]]
-        # rows that refer to u and sum over the subtree of u dominate all others of u
+        # a row of u that sums over the whole subtree of u dominates all other rows of u
         return [[at_most(item_columns[:, self.below[u]].ravel(), [q[g, u - 1]], "(M8)")] for u in self.V[1:]]
 
     def _symmetry_rows(self) -> None:

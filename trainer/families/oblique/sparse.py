@@ -10,8 +10,8 @@ from trainer.dtypes import CountArray
 from trainer.families.oblique.instance import ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 
-MAX_CANDIDATES = 6  # coefficients tried per branching, those with the least effect on its scores
-MANY_COEFFICIENTS = 8  # with more coefficients, removing half of them at once is tried, too
+MAX_CANDIDATES = 6  # this many coefficients are tried per branching, starting with the least effect on the scores
+MANY_COEFFICIENTS = 8  # with more coefficients, removing half of them at once is tried first
 
 
 def eliminate_coefficients(

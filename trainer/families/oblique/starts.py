@@ -78,7 +78,7 @@ def first_trees(
         try:
             with InnerMonitor(monitor, seconds / len(methods)) as inner:
                 draft = method.solve(problem, method.settings(raw), inner).draft
-            take(draft)  # raises for a split on a special value alone
+            take(draft)  # `take` raises for a split on a special value alone
         except TrainerError:
             continue
     return trees

@@ -14,12 +14,12 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray
 from trainer.families.oblique.hulls import Hulls, Meeting, Separation
 
-Labels = int | tuple["Labels", "Labels"]  # a class, or the labels of both children
-Step = dict[str, Any]  # as in the file; vectors and lemmas are named by their index in the store
+Labels = int | tuple["Labels", "Labels"]  # a class, or the pair of the children's labels
+Step = dict[str, Any]  # as in the proof file; vectors and lemmas are named by their index in the store
 Columns = tuple[int, ...]
 MAX_CASES = 50_000
-MAX_WORK = 50_000_000  # points times columns of all linear programs, and steps of exact fractions
-MAX_CACHED_CELLS = 50_000_000  # points times cached vectors and hyperplanes
+MAX_WORK = 50_000_000  # limit on points × columns over all linear programs, plus steps of exact fractions
+MAX_CACHED_CELLS = 50_000_000  # limit on points × (cached vectors and hyperplanes)
 
 
 class UndecidedCases(Exception):
@@ -46,14 +46,15 @@ class Store:
         size = len(counts)
         self.vectors: list[Meeting] = []
         self.meeting_numbers: dict[tuple[frozenset[int], frozenset[int]], int] = {}
-        self.sides = np.zeros((2, 64, size), np.float32)  # points of each vector on the left, and on the right
-        self.partings = np.zeros((2, 64, size), bool)  # sides of each hyperplane; points too near to it are on neither
+        self.sides = np.zeros((2, 64, size), np.float32)  # points of each vector on its left and on its right
+        # points on each side of every hyperplane; points too near to it are on neither side
+        self.partings = np.zeros((2, 64, size), bool)
         self.separations = 0
         self.cases = 0
         self.most_cases = MAX_CASES
         self.lemmas: dict[tuple[int, Labels], int] = {}
         self.lemma_list: list[Lemma] = []
-        self.narrow: dict[Columns, Store] = {}  # stores of hyperplanes with coefficients in these columns only
+        self.narrow: dict[Columns, Store] = {}  # stores for hyperplanes with coefficients only in these columns
 
     def narrowed(self, columns: Columns) -> Store:
         """Return the store of the same points for hyperplanes with coefficients in these columns only."""

@@ -27,7 +27,7 @@ class Target:
         self.problem = problem
         self.settings = settings
         instance, self.units = make_instance(problem, settings["depth"], complete=plan.complete, robust=plan.robust)
-        # a requested gap refers to the true price, so the price is not rounded for it
+        # a requested gap refers to the true price, so do not round the price then
         exact = not instance.charge and not settings["mip_gap"]
         kappa = same_order(instance.kappa, instance.most_leaves) if exact else instance.kappa
         if settings.get("then_fewest"):
@@ -39,7 +39,7 @@ class Target:
         self.lattice = Lattice(
             kappa=kappa, leaves=self.instance.most_leaves, charge=instance.charge, columns=instance.Z.shape[1]
         )
-        # a solver's bound may lie below the optimum by its tolerance
+        # a solver's bound may lie below the optimum by the solver's tolerance
         self.noise = max(NOISE, Fraction(instance.total, 10**7)) if instance.charge else NOISE
 
     @property

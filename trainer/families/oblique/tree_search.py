@@ -34,10 +34,10 @@ from trainer.methods.monitor import Monitor
 from trainer.milo import BuildStopped, Outcome, backend
 from trainer.solver_common.tree_model import STATUS_OF_LIMIT, drive, options_of, solve_record
 
-MAX_MODEL_CELLS = 30_000  # items times nodes; the relaxation of a larger master model takes too long
-MAX_ROUNDS_WITHOUT_GAIN = 500  # rounds of local search without a better tree before the solver starts
-MAX_ROUNDS_NEAR_OPTIMUM = 100  # the same if at most one row can be gained and the model is small
-SMALL_MODEL_CELLS = 2_000  # items times nodes of a small model
+MAX_MODEL_CELLS = 30_000  # limit on items × nodes; a larger master model does not finish its relaxation in time
+MAX_ROUNDS_WITHOUT_GAIN = 500  # local search ends after this many rounds without a better tree, and the solver starts
+MAX_ROUNDS_NEAR_OPTIMUM = 100  # the same limit if at most one row can be gained and the model is small
+SMALL_MODEL_CELLS = 2_000  # limit on items × nodes of a small model
 
 
 class Run:
@@ -58,13 +58,13 @@ class Run:
         )
         self.bound = instance.ceiling
         self.packed: tuple[DepthTwoErrors, ...] | None = None
-        self.extra: list[ObliqueTree] = []  # known trees; they replace the start trees of other methods
+        self.extra: list[ObliqueTree] = []  # known trees, which replace the start trees of other methods
         self.starts: list[ObliqueTree] = []
-        self.trees: dict[int, ObliqueTree] = {}  # best reported tree by number of leaves
+        self.trees: dict[int, ObliqueTree] = {}  # best reported tree for each number of leaves
         self.reported_value: Fraction | None = None  # value of the last reported tree
         self.first: float | None = None  # objective of the start tree
         self.raising: BoundRaising | None = None
-        self.store: Store | None = None  # inseparable sets of an earlier run
+        self.store: Store | None = None  # inseparable sets that an earlier run found
         self.form: Master | None = None
         self.outcome: Outcome | None = None
         self.limit_status: Status | None = None
@@ -109,7 +109,7 @@ class Run:
                 self._raise()
             if self._has_work():
                 self._master()
-        except MemoryError:  # the incumbent and the bound stay valid
+        except MemoryError:  # the incumbent and the bound stay valid, so return them
             self.limit_status = Status.MEMORY_LIMIT
         return self._solution()
 
@@ -125,7 +125,7 @@ class Run:
             self.report()  # report the single leaf and the first bound at once
         self._presolve()
         seconds = min(self.settings["search_seconds"], 0.5 * self.clock.remaining())
-        # a run without local search still gets a start tree
+        # even a run without local search needs a start tree
         limit = max(seconds / 2, min(2.0, 0.3 * self.clock.remaining()))
         self.starts = self.extra or first_trees(
             self.target.problem, self.settings, self.monitor, self.instance, self.units, self.bound, limit, self.take
@@ -199,7 +199,7 @@ class Run:
         remaining = self.clock.remaining()
         solver = backend(self.settings["solver"])
         if self._cells() > MAX_MODEL_CELLS:
-            # a model of this size does not complete its first relaxation, so local search uses the time
+            # such a model does not complete its first relaxation, so give its time to local search
             self._search([], remaining if math.isfinite(remaining) else 60.0)
             return
         self.monitor.report(phase="model")
@@ -248,7 +248,8 @@ class Run:
         claim = max(upper, self.target.objective(value, claimed.leaves)) if bound <= value else upper
         # the search may end within the requested gap; otherwise the tree must meet the bound
         finished = self.target.meets(claimed, self.bound)
-        # an open gap without a limit: the solver failed or its tolerance was too coarse, a tree could not be drawn, or no model
+        # the gap is open without a limit if the solver failed or was too imprecise, a tree could not be drawn, or there
+        # was no model
         if not finished and self.monitor.reason is None and self.limit_status is not None:
             self.monitor.stop(self.limit_status)
         return Solution(
@@ -326,5 +327,5 @@ class Run:
 
 def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan) -> Solution:
     """Train a hyperplane tree by the plan; return it with its bound and evidence."""
-    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small systems: more threads only wait
+    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # more threads slow small linear systems down
         return Run(problem, settings, monitor, plan).solve()

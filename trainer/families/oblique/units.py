@@ -55,7 +55,7 @@ class Units:
         """
         with np.errstate(over="ignore"):
             plane = self.plane(a)
-        finite = all(map(math.isfinite, plane.coefficients))  # coefficients overflow if a column's range is tiny
+        finite = all(map(math.isfinite, plane.coefficients))  # coefficients overflow if the range of a column is tiny
         if not plane.terms or not finite or left.all() or not left.any():
             return None
         matrix = self.matrix[self.rows[points]]
@@ -75,8 +75,8 @@ class Units:
         return (plain, False) if np.array_equal(goes_left(plain, matrix), left) else None
 
 
-USUAL_QUARTILE_RANGES = 4.0  # a column has outliers if its range exceeds so many inter-quartile ranges
-MAX_ROBUST_RANGE = 1000.0  # largest range in robust units; it determines the big-M constants
+USUAL_QUARTILE_RANGES = 4.0  # a column has outliers if its range exceeds this many interquartile ranges
+MAX_ROBUST_RANGE = 1000.0  # limit on a range in robust units, since it determines the big-M constants
 
 
 def robust_spans(X: FloatArray, width: FloatArray) -> FloatArray:
@@ -87,7 +87,7 @@ def robust_spans(X: FloatArray, width: FloatArray) -> FloatArray:
     span = width.copy()
     low = X.min(axis=0)
     high = X.max(axis=0)
-    # columns of two values, such as indicators, keep their range
+    # columns with two values, such as indicators, keep their range as the unit
     for j in np.flatnonzero(((low < X) & (high > X)).any(axis=0)).tolist():
         values = np.unique(X[:, j])
         first = np.quantile(values, 0.25, method="lower")
@@ -120,7 +120,7 @@ def make_instance(
     encoding = problem.filled
     X = encoding.matrix(problem.table)
     distinct, first, group = distinct_rows(X)
-    # row copies omit rows whose predictions all cost the same; the range of a column is that of all rows
+    # row copies leave out rows whose predictions all cost the same, but the range of a column covers all rows
     all_rows = distinct if problem.source is None else encoding.matrix(problem.source.table)
     low, high = (all_rows.min(axis=0), all_rows.max(axis=0)) if X.shape[1] else (np.zeros(0), np.zeros(0))
     with np.errstate(over="ignore"):
@@ -191,7 +191,7 @@ def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> Fl
             h = index[(column, level)]
             a[h] += value * units.span[h]
             continue
-        # the first of two categories has no feature of its own: its indicator is 1 minus that of the second
+        # the first of two categories has no feature; its indicator is 1 minus that of the second
         for (other, code), h in index.items():
             if other == column and code >= 0:
                 a[h] -= value
