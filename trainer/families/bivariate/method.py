@@ -60,7 +60,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
                 options,
                 crew=crew,
                 stopped=stopped,
-                # the node's number is left out, because it depends on the timing of other nodes
+                # do not mix the node's number into the seed, because numbers depend on the timing of other nodes
                 seed=settings["seed"],
                 known=known_by_rows.get(rows.tobytes()),
             )

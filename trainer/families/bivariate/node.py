@@ -37,26 +37,26 @@ from trainer.families.bivariate.scale import NodePoints
 from trainer.growing.node_split import SplitData
 from trainer.growing.options import MEASURES
 
-SAMPLE_ROWS = 128  # sample size for the sampled lines
+SAMPLE_ROWS = 128  # number of rows in the sample from which lines are drawn
 SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
-MAX_MERGED_CELLS = 2_000_000  # rows times pairs; a stopped search merges equal points up to this size
+MAX_MERGED_CELLS = 2_000_000  # limit on rows × pairs up to which a stopped search still merges equal points
 PAIRS_PER_PART = 64  # pairs per call of the line sampling
 PAIRS_PER_CHECK = 32  # pairs between two checks of the clock
-HELPER_SECONDS_PER_PAIR = 0.00025  # a helper returns if pairs take less processor time
+HELPER_SECONDS_PER_PAIR = 0.00025  # a helper returns if a pair takes less processor time than this
 WAITING = 0
 UNFINISHED = 1
 FINISHED = 2
-MAX_PAIRS_PER_CALL = 16  # largest number of brief pairs that a thread takes at a time
+MAX_PAIRS_PER_CALL = 16  # limit on the brief pairs that a thread takes at a time
 
 
 def list_pairs(features: int) -> CountArray:
     """Return all pairs of different features, int64 (pairs, 2), in ascending order; vectorised for millions of pairs."""
-    later = np.arange(features - 1, -1, -1)  # number of later features
+    later = np.arange(features - 1, -1, -1)  # for each feature, the number of features after it
     pairs = np.empty((int(later.sum()), 2), np.int64)
     pairs[:, 0] = np.repeat(np.arange(features), later)
     pairs[:, 1] = 1
     ends = np.cumsum(later)
-    # the second one increases by one, and restarts when the first one changes
+    # the second feature increases by one, and restarts when the first one changes
     pairs[ends[:-2], 1] = 2 - later[:-2]
     np.cumsum(pairs[:, 1], out=pairs[:, 1])
     return pairs
@@ -120,7 +120,7 @@ class NodeSearch:
         self._parts = len(range(0, len(self._own_pairs), PAIRS_PER_PART))
         self._begun = self._sampled = 0
         self._all_sampled = threading.Event()
-        if not self._parts:  # every row has an empty cell in one column of each pair
+        if not self._parts:  # every row has an empty cell in one column of each pair, so there is nothing to sample
             self._all_sampled.set()
         self._ordered = threading.Event()
 
@@ -129,7 +129,7 @@ class NodeSearch:
         try:
             self._sample_lines()
             self._all_sampled.wait()
-            if self.stopped():  # no search follows, and sorting millions of pairs takes long
+            if self.stopped():  # the run ends here, so skip the sort, which takes long for millions of pairs
                 self.starts = self.starts[:, 1:]
                 return
             ranked = np.argsort(self.starts[:, 0], kind="stable")
@@ -154,7 +154,7 @@ class NodeSearch:
         """Help with a node that another thread has started."""
         self._sample_lines()
         self._ordered.wait()
-        if self.starts.shape[1] == 3:  # else the other thread failed
+        if self.starts.shape[1] == 3:  # otherwise the thread that started the node has failed
             self.work(helper=True)
 
     def _sample_lines(self) -> None:
@@ -166,7 +166,7 @@ class NodeSearch:
                 self._begun += 1
             part = slice(k * PAIRS_PER_PART, (k + 1) * PAIRS_PER_PART)
             try:
-                if not self.stopped():  # a thousand columns have half a million pairs
+                if not self.stopped():  # check here, because a thousand columns have half a million pairs
                     sample_pairs(
                         *self._sample,
                         self._own_pairs[part],
@@ -231,7 +231,7 @@ class NodeSearch:
             while rank < until and not self.stopped():
                 first_rank = rank
                 longer = True
-                # if most pairs take long, skip the search for brief ones
+                # if most pairs take long, looking for brief ones does not pay
                 if long_pairs <= 1 + searched // 4:
                     rank, longer = self._search_brief_pairs(rank, until, workspace)
                 if longer:
@@ -296,7 +296,8 @@ class NodeSearch:
 
     def bound(self) -> float:
         """Return a lower bound of all rules that beat the incumbent."""
-        # a pair closed by the cap has no rule below the incumbent; an unfinished one has the bound of its open boxes
+        # a pair that ended at the cap has no rule below the incumbent; an unfinished pair has the bound of its open
+        # boxes
         bound = float(self.results()[:, brief.PROVED].min(initial=math.inf))
         return bound if (self.pair_status != WAITING).all() else min(bound, self._floor())
 

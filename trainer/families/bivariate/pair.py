@@ -27,7 +27,7 @@ C2 = 1
 C3 = 2
 C4 = 4
 C5 = 8
-WORK_PER_STEP = 4_000_000  # units of work (about 1 ns each) between two checks of clock and incumbent
+WORK_PER_STEP = 4_000_000  # work between two checks of clock and incumbent, in units of about 1 ns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +277,7 @@ def search_pair(
             points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor
         )
     waiting = ws.heap[: ws.state[kernel.HEAP]]
-    # open boxes of one order do not cover the rules of the other
+    # while the first order is searched, its open boxes say nothing about the rules of the second
     open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if at[both.ORDER] == 1 else floor
     return PairResult(
         value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value), finished=False,

@@ -21,7 +21,7 @@ from trainer.families.bivariate.store import widest_split
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
 from trainer.worker_pool import WorkerPool
 
-MIN_SHARED_WORK = 20_000  # rows times pairs; below it, threads cost more than they save
+MIN_SHARED_WORK = 20_000  # limit on rows × pairs below which threads cost more than they save
 
 
 def best_split(
@@ -50,7 +50,7 @@ def best_split(
     if len(points.features) < 2 or 2 * options.min_leaf > total.sum():
         return start
     pairs = len(points.features) * (len(points.features) - 1) // 2
-    # with early stopping, the result would depend on the timing of incumbents
+    # with early stopping, the result depends on when threads find incumbents, so a single thread searches
     shared = crew is not None and crew.threads > 1 and options.gap == 0 and len(rows) * pairs > MIN_SHARED_WORK
     search = NodeSearch(
         data=sums, rows=rows, options=options, points=points, total=total, stopped=stopped, seed=seed,
@@ -99,6 +99,6 @@ def _make_split(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None
         side=side,
     )
     if split is None:
-        # no line separates the sides in the precision of the uploaded numbers: return the univariate split
+        # in the precision of the uploaded numbers, no line separates the sides, so return the univariate split
         return None if start is None else replace(start, bound=min(bound, start.value), **counts)
     return replace(split, bound=min(bound, split.value), **counts)

@@ -17,7 +17,7 @@ from trainer.growing.options import MEASURES
 from trainer.kernels.impurity import phi
 from trainer.tree.numbers import middle
 
-TILT = 0.25  # share of the widest tilt that still separates the sides
+TILT = 0.25  # a line is tilted by this share of the widest tilt that still separates the sides
 
 
 def widest_split(
@@ -71,7 +71,7 @@ def _separating_split(
                 side, apart = (~left, ~above) if flipped else (left, above)
                 slope, gap = widest_slope(du, dv, apart, rule.a if is_rule_line else 0.0)
                 if is_rule_line and abs(slope) > 1 + 1e-6:
-                    # the widest line may be too steep for this order
+                    # in the other order the coordinates are exchanged, which may admit a wider line
                     steep, wider = widest_slope(dv, du, apart if slope < 0 else ~apart, 1 / slope)
                     other = side if slope < 0 else ~side
                     split = line.split(v, u, 1 - order, steep, other) if wider > gap else None
@@ -120,10 +120,11 @@ class _Line:
         """Return the split in uploaded units for a line of slope `a` in scaled units; None if it does not separate the sides."""
         p, q = self.columns if order == 0 else self.columns[::-1]
         first, second = self._values(p, q)
-        with np.errstate(over="ignore", invalid="ignore"):  # huge columns may have no line in their units
+        # a line in the units of huge columns may overflow, and is rejected below
+        with np.errstate(over="ignore", invalid="ignore"):
             slope = a * _unit(second, v) / _unit(first, u)
             coefficients = (slope, -1.0)
-            # the same order of operations as in the prediction kernel
+            # add in the same order as the prediction kernel, so that rounding cannot move a row
             score = coefficients[0] * first + coefficients[1] * second
         if slope == 0.0 or not np.isfinite(score).all() or side.all() or not side.any():
             return None

@@ -30,7 +30,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     def make(data: SplitData, monitor: Monitor, crew: WorkerPool[Any]) -> Splitter:
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             best_split = univariate_split(data, rows, options)
-            # an optimal threshold is no claim about the tree
+            # drop the bound, because an optimal threshold proves nothing about the tree
             return None if best_split is None else replace(best_split, bound=None)
 
         return split

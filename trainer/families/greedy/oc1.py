@@ -34,7 +34,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
         return split
 
-    # thresholds send empty cells to either side; hyperplanes fill them and use indicators of empty cells
+    # thresholds learn a side for empty cells; hyperplanes fill them and add indicators of empty cells
     return grow_and_prune(problem, settings, monitor, make, sums=problem.filled if problem.has_empty else None)
 
 

@@ -17,8 +17,9 @@ from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univa
 from trainer.growing.options import MEASURES, SplitOptions
 from trainer.tree.numbers import middle
 
-MAX_IDLE_CYCLES = 30  # cycles without an improvement; the stagnation probability is used up after ten acceptances
-MAX_EXPONENT = 400  # powers of two
+# limit on cycles without an improvement; the stagnation probability is used up after ten acceptances
+MAX_IDLE_CYCLES = 30
+MAX_EXPONENT = 400  # columns with a larger exponent of two are rescaled, so that squares stay finite
 CYCLES = {"sequential": 0, "best": 1, "random": 2}
 
 
@@ -45,7 +46,7 @@ def oc1_split(
     if axis is None:
         return None
     axis = replace(axis, bound=None)
-    if flag[0] != 0:  # copying a large table would take too long after a stop
+    if flag[0] != 0:  # after a stop, copying a large table would take too long
         return axis
     X = data.sums.X[rows]
     usable = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
@@ -60,7 +61,7 @@ def oc1_split(
     search = _Search(data=data, rows=rows, options=options, flat=flat, flag=flag, seed=seed)
     best = axis.value
     coefficients = None
-    # the first start is a threshold of the features that hyperplanes use
+    # start the first climb at the best threshold among the features that hyperplanes use
     first = axis if data.filled is None else univariate_split(data.filled, rows, axis_options)
     for start in range(options.restarts + 1):
         if flag[0] != 0:
@@ -124,7 +125,7 @@ def _make_split(
     if len(used_columns) < 2 or not positive.any() or positive.all():
         return None
     score = np.zeros(len(rows))
-    for h in used_columns:  # the order of the prediction kernel
+    for h in used_columns:  # add in the same order as the prediction kernel, so that rounding cannot move a row
         score = score + slopes[h] * data.sums.X[rows, usable[h]]
     low = float(score[~positive].max())
     high = float(score[positive].min())

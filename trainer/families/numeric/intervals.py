@@ -18,19 +18,19 @@ from trainer.families.numeric.kernels.depth2 import solve_depth2
 from trainer.families.numeric.kernels.orders import change_positions, class_weights, divide_orders
 from trainer.families.numeric.kernels.scan import best_single_splits
 
-MOST_VISITS = 100_000  # visited thresholds that a search stores, about 40 MB
+MOST_VISITS = 100_000  # limit on the visited thresholds that a search stores, about 40 MB
 
-# visited thresholds: feature, rank, and for each child a bound and the visits that prove it
+# a visited threshold: feature, rank, and for each child a bound with the visits that prove it
 Visits = list[tuple[int, int, list[Any]]]
 
 
 @dataclass(frozen=True)
 class NodeResult:
-    cost: int  # a lower bound if not exact
-    tree: Any  # (feature, rank, left, right), or None for a leaf
+    cost: int  # only a lower bound if not `exact`
+    tree: Any  # (feature, rank, left, right); None is a leaf
     exact: bool
-    first: np.ndarray | None = None  # int64 (F,): lower bounds by feature of the root split
-    visits: Visits | None = None  # prove the bound; None if no threshold was visited, or visits are not stored
+    first: np.ndarray | None = None  # int64 (F,): lower bounds by feature of the root
+    visits: Visits | None = None  # visits that prove the bound; None if there were none or they are not stored
 
 
 class TimeOver(Exception):
@@ -49,7 +49,7 @@ class NumericSearch:
         self.weight = weight
         self.classes = classes
         self.costs = costs
-        # a plain tuple: numba takes twice as long to type a named one
+        # numba takes twice as long to type a named tuple
         self.rows = rank, y, weight, np.where(y == 1, weight << 32, weight) if classes == 2 else weight
         self.flag = flag
         self.stop = stop
@@ -57,7 +57,7 @@ class NumericSearch:
         self.unit = int(costs[0])
         self.leaf = int(costs[1])
         self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
-        self.visits: Visits | None = None  # visits of the running search, if they are stored
+        self.visits: Visits | None = None  # visits of the current search, if they are stored
         self.visited = 0
         self.most_visits = MOST_VISITS
 
@@ -176,7 +176,7 @@ class NumericSearch:
             for f in np.argsort(errors, kind="stable").tolist()
             if sizes[f]
         ]
-        # over all features, the interval with the lowest bound comes first; the errors of one split break ties
+        # the heap orders intervals of all features by their bounds; errors of a single split break ties
         heap = [
             (line.toll + max(2 * self.leaf, 0 if first is None else int(first[line.f])), k, 0, len(line.W) - 1)
             for k, line in enumerate(lines)
@@ -204,7 +204,7 @@ class NumericSearch:
     ) -> NodeResult:
         """Solve both children of threshold c within the upper bound and store their bounds."""
         target = best.cost - line.toll
-        # a bound of c above the target also prunes neighbouring thresholds, by the weight of the rows between
+        # aim above the target: such a bound also prunes neighbours of c, by the weight of the rows between
         reach = target + line.slope * min(line.W[c] - line.W[a], line.W[b] - line.W[c]) // 2
         t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
         parts = divide_orders(order, self.rank, line.f, t)
@@ -212,7 +212,7 @@ class NumericSearch:
         firsts = line.first_floors(a, b, c, self.unit)
         below = self.child_search(line.f)
         children: list[Any] = [None, None]
-        # search the smaller child first, since it gives the search of the larger one a tighter bound
+        # search the smaller child first, because its cost tightens the bound for the larger one
         for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
             budget = reach - bounds[1 - s]
             if bounds[s] >= budget:

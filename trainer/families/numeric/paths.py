@@ -65,10 +65,10 @@ class PathSearch(NumericSearch):
         self.family[tested] = self
         banned = frozenset().union(*(rules.partners.get(column, frozenset()) for column in tested))
         self.banned = np.isin(rules.columns, list(banned))
-        # a feature without thresholds is never tested
+        # a constant rank leaves a banned feature without thresholds, so it is never tested
         rank = np.where(self.banned[:, None], np.int32(0), plain.rank) if self.banned.any() else plain.rank
         super().__init__(rank, plain.y, plain.weight, plain.classes, plain.costs, plain.flag, plain.stop)
-        self.most_visits = 0  # proofs have no steps for these rules
+        self.most_visits = 0  # proofs have no steps for these rules, so store no visits
         is_paid = np.isin(rules.columns, list(tested)) | self.banned
         self.charge = np.where(is_paid, 0, rules.charges(self.unit))
         by_column = {int(j): int(price) for j, price in zip(rules.columns, self.charge, strict=True)}
@@ -110,7 +110,7 @@ class PathSearch(NumericSearch):
             return best
         if height > 2:
             return self.search(order, height, best, 0)
-        # without the rules no tree costs more
+        # without the rules, the best tree costs no more, so its cost is a bound
         free = self._small(order, height, best.cost, first)
         if free.cost >= best.cost or self._keeps_rules(free.tree):
             return free if free.cost < best.cost else best

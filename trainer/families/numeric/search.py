@@ -16,7 +16,7 @@ from trainer.errors import DataError
 from trainer.families.numeric.intervals import NodeResult, NumericSearch, TimeOver, Visits
 from trainer.families.numeric.paths import PathRules, PathSearch
 
-# (feature, threshold, subtree of x <= threshold, the other subtree); None: a leaf
+# (feature, threshold, subtree of x <= threshold, the other subtree); None is a leaf
 NumericShape = tuple[int, float, Any, Any] | None
 INFINITE = 1 << 60
 MOST_KEYS = 1 << 62
@@ -31,7 +31,7 @@ class PreparedSearch:
     order: np.ndarray
     scale: int  # integer cost of 1/Q of a row
     lower: int  # lower bound in integer costs
-    visits: Visits | None = None  # prove the bound; None if the search did not store them
+    visits: Visits | None = None  # visits that prove the bound; None if the search did not store them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class NumericResult:
     shape: NumericShape
     cost: Fraction
     bound: Fraction
-    nodes: int  # searched subtrees of depth two or more
+    nodes: int  # number of searched subtrees of depth two or more
     prepared: PreparedSearch = field(repr=False, compare=False)
 
     @property
@@ -106,7 +106,7 @@ def solve_numeric(
     X, y, weight = _rows_with_weight(X, y, weights)
     Q = leaf_cost.denominator if rules is None else leaf_cost.denominator * rules.denominator(leaf_cost.denominator)
     P = int(leaf_cost * Q)
-    scale = (1 << depth) + 1  # ties are broken by fewer leaves
+    scale = (1 << depth) + 1  # `scale` exceeds the number of leaves, so that the extra 1 per leaf only breaks ties
     costs = np.array([scale * Q, scale * P + 1], np.int64)
     dearest = Fraction(0) if rules is None else max(rules.prices.values(), default=Fraction(0))
     if scale * ((Q + depth * dearest * Q) * int(weight.sum()) + P * (1 << depth)) >= INFINITE:
@@ -133,7 +133,7 @@ def solve_numeric(
             return None
         return tree[0], threshold_after(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
 
-    # if some columns are excluded, the only bound is the price of a leaf
+    # without all columns, a tree costs at least one leaf
     floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if is_complete else int(costs[1])
     counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
     best = NodeResult(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)
@@ -147,7 +147,7 @@ def solve_numeric(
     if is_complete:
         best, finished = _deepen(search, order, depth, best, slack, better)
     cost = value(best.cost)
-    used_slack = slack if depth > 2 else 0  # smaller depths are solved without slack
+    used_slack = slack if depth > 2 else 0  # trees of depth up to two are solved without slack
     lower = best.cost - used_slack if finished else floor
     bound = cost
     if not finished or used_slack:
@@ -187,7 +187,7 @@ def _deepen(
 
     def keep(cost: int, tree: Any) -> None:
         nonlocal best
-        best = NodeResult(cost, tree, True)  # stays the incumbent if the search is stopped
+        best = NodeResult(cost, tree, True)  # store it as the incumbent, in case the search is stopped
         better(cost, tree)
 
     try:
@@ -202,7 +202,7 @@ def _deepen(
             search.visited = 0
             best = search.search(order, height, best, slack if height == depth else 0, news=True)
     except TimeOver:
-        return replace(best, visits=None), False  # the visits are those of a smaller height
+        return replace(best, visits=None), False  # the stored visits belong to a smaller height
     return best if search.visited <= search.most_visits else replace(best, visits=None), True
 
 
@@ -249,7 +249,7 @@ def _equal(rank: np.ndarray, levels: list[FloatArray], over: Callable[[], bool])
         if size > MOST_KEYS // len(values):
             distinct, group = np.unique(group, return_inverse=True)
             if (size := len(distinct)) == len(group):
-                break  # all are different
+                break  # all rows are different, so more features change nothing
         if over():
             return None
         group = group * len(values) + column

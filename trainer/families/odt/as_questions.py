@@ -19,8 +19,8 @@ from trainer.families.odt.groups import Groups
 from trainer.families.odt.topology import Shape
 from trainer.methods.base import CHECKER_SEARCHES, NotProved, ProofSteps
 
-MAX_QUESTIONS = 1000  # the checker counts pairs of them
-MAX_QUESTIONS_DEPTH_4 = 100  # questions up to which topologies of depth four are searched
+MAX_QUESTIONS = 1000  # limit set by the checker, which counts pairs of questions
+MAX_QUESTIONS_DEPTH_4 = 100  # the checker searches topologies of depth four up to this many questions
 ROUNDING_TOLERANCE = Fraction(1, 10**6)  # largest rounding error in a number of errors
 
 

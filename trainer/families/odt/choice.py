@@ -24,9 +24,9 @@ from trainer.solver_common.problem_setup import pose
 from trainer.tree.nodes import Draft, DraftLeaf
 
 AUTO = "auto"
-CANDIDATES = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # by number of questions
+CANDIDATES = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # ascending by number of questions
 FOLDS = 5
-SAMPLE_ROWS = 600  # training rows per repetition on larger data, as in the paper
+SAMPLE_ROWS = 600  # on larger data, each repetition trains on this many rows, as in the paper
 TIME_SHARE = 0.5  # share of the time limit that the selection may use
 
 

@@ -69,7 +69,7 @@ def search_three_levels(
         )
         if single_values is not None and single_values.sum() <= best:
             continue
-        # a threshold has a mirror image unless both sides are alike
+        # search the mirror image of a threshold as well, unless both sides are alike
         for flip in (False,) if single_values is not None or deep else (False, True):
             slice_ = limit
             while True:

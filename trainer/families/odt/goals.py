@@ -25,7 +25,7 @@ from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft
 from trainer.tree.numbers import percent_text
 
-MAX_POSITIVE = 100_000  # weight of the positive rows, which is the number of entries of a frontier
+MAX_POSITIVE = 100_000  # limit on the weight of the positive rows, which is the number of entries of a frontier
 
 
 def parse_goal(settings: Settings, names: SettingNames) -> tuple[str, dict[str, str], Fraction | None] | None:
@@ -157,7 +157,7 @@ class RateGoalSearch:
         self.goal = goal
         self.monitor = monitor
         oriented, self.classes = orient_classes(problem, groups, goal)
-        # sensitivity is maximised by the same search with the classes exchanged
+        # to maximise sensitivity, search with the classes exchanged
         self.mirrored = goal.maximise == "sensitivity" and not all_entries
         if self.mirrored:
             oriented = replace(oriented, y=(1 - oriented.y).astype(np.int32))
@@ -171,7 +171,7 @@ class RateGoalSearch:
             )
         least = needed_rows(goal.specificity if self.mirrored else goal.sensitivity, self.positives)
         single = goal.maximise != "accuracy" and not all_entries
-        # one entry decides whether both required shares are feasible; it is often proved long before all others
+        # one entry decides whether both required shares are feasible, and it is often proved long before the others
         self.both = not all_entries and goal.sensitivity is not None and goal.specificity is not None
         self.search = RateFrontierSearch(
             groups=oriented, root=shape, predict=lambda draft: predict_labels(draft, problem.matrix),

@@ -73,7 +73,7 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
     A numeric column with empty cells becomes two groups, one with the empty cells before all bins and one after. Raises DataError
     for a column with more than 62 categories or bins.
     """
-    # row copies omit rows whose predictions all cost the same; bins and categories come from all rows
+    # row copies leave out rows whose predictions all cost the same, but bins and categories come from all rows
     table = (problem.source or problem).table
     pairs = zip(problem.table.columns, table.columns, strict=True)
     column_groups = [

@@ -244,7 +244,7 @@ METHOD = Method(
     precompile=({}, {"frontier": True}, {"classes": 3, "depth": 2}),
     workbench=WorkbenchSupport(
         build=subset_bench, check=check_wishes, groups_categories=True,
-        overrides={"solver": "auto"},  # edits use the method's own search, whose trees are the same
+        overrides={"solver": "auto"},  # edits use the method's own search over the same trees
     ),
     group=Group.RECOMMENDED,
     asks=Asks.GROUPS,

@@ -26,8 +26,8 @@ from trainer.milo import Hooks, Termination, backend
 from trainer.solver_common.tree_model import TreeProgram, drive, options_of, record_limit, solve_record
 from trainer.tree.nodes import Draft, DraftLeaf
 
-INTEGER_GAP = 0.5  # absolute gap at which solvers may stop, since objective values are integers
-MAX_CELLS = 3_000_000  # constraints of the largest accepted model
+INTEGER_GAP = 0.5  # solvers may stop at this absolute gap, because objective values are integers
+MAX_CELLS = 3_000_000  # limit on the constraints of a model
 
 
 def parse_techniques(text: str) -> ModelTechniques:

@@ -87,7 +87,7 @@ class OdtModel:
     def _structure(self) -> None:
         two = self.groups.n_classes == 2
         self.fixed = {p.number for p in self.places if two and p.shape.is_last}
-        # fixed labels follow the same pattern below equal subtrees, so it suffices to compare shapes
+        # equal subtrees have equal patterns of fixed labels, so comparing shapes suffices
         self.symmetric = {p.number for p in self.places if p.shape.is_symmetric and p.number not in self.fixed}
         self.anchored = self.symmetric if self.techniques.anchor else set()
         sizes = self.groups.sizes
@@ -95,7 +95,7 @@ class OdtModel:
         column = np.bincount(
             (self.cat + start[:-1]).reshape(-1), np.repeat(self.w, len(sizes)), minlength=int(start[-1])
         )
-        # for an ordered group the lowest bin, for a nominal one the largest category
+        # an ordered group is anchored at its lowest bin, a nominal one at its largest category
         self.anchor = [
             0 if self.groups.ordered[g] else int(column[start[g] : start[g + 1]].argmax()) for g in range(len(sizes))
         ]

@@ -23,9 +23,9 @@ from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
 
-MAX_CACHED_FRONTS = 50_000  # entries of the cache
+MAX_CACHED_FRONTS = 50_000  # limit on the entries of the cache
 JOINS_PER_CALL = 4_000
-# entries of `EntryFront.groups` for trees without a test at the root
+# values in `EntryFront.groups` for trees without a test at the root
 LEAF = -1
 LEFT = -2
 RIGHT = -3
@@ -42,7 +42,7 @@ class RatePoint:
     tp: int
     tn: int
     bound: int
-    proved: bool = False  # no tree dominates the pair
+    proved: bool = False  # whether no tree dominates the pair
 
 
 @dataclass(kw_only=True)
@@ -54,15 +54,16 @@ class RateFrontierSearch:
 
     groups: Groups
     root: Shape | None
-    predict: Callable[[Draft], np.ndarray]  # labels 0 and 1 of all rows
-    required_positives: int | None = None  # if set, only this entry is searched
+    predict: Callable[[Draft], np.ndarray]  # returns the labels of all rows, 0 or 1
+    required_positives: int | None = None  # if set, the search is limited to this entry
     stopped: Callable[[], bool] = lambda: False
     on_progress: Callable[[RateFrontierSearch], None] = lambda search: None
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     nodes: int = 0
     finished: bool = False
     _memo: dict[tuple[Shape | None, bytes], EntryFront] = field(default_factory=dict)
-    _hull_trees: dict[int, Draft] = field(default_factory=dict)  # trees of the hull by correct positives
+    # trees on the convex hull, by number of correct positives
+    _hull_trees: dict[int, Draft] = field(default_factory=dict)
     _corners: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # results of `_best_for_weights`
     _ignores_limits: bool = False
 
@@ -79,7 +80,7 @@ class RateFrontierSearch:
         search = replace(self, required_positives=None, finished=False)
         search._front = self._front
         search.bound = self.bound
-        # the frontier of all rows is complete at the required entry only
+        # for all rows, the cached frontier is complete at the required entry only
         search._memo.pop((self.root, self._rows.tobytes()), None)
         return search
 
@@ -93,7 +94,7 @@ class RateFrontierSearch:
                 best = self._solve(self.root, self._rows).best
                 proved = slice(None) if self.required_positives is None else self.required_positives
                 self.bound[proved] = np.minimum(self.bound, best)[proved]
-                # an entry covers all trees with at least so many correct positives, so bounds decrease
+                # entry t covers all trees with at least t correct positives, so bounds cannot increase with t
                 self.bound = np.minimum.accumulate(self.bound)
             self.finished = True
         except LevelLimitReached:
@@ -149,7 +150,7 @@ class RateFrontierSearch:
             try:
                 value, solution = search.solve(self.root, self._rows)
             except LevelLimitReached:
-                # the bound of the stopped search is a valid line, too
+                # the bound of a stopped search is also a valid line
                 self._apply_line(search.bound, a, b)
                 raise
             self.nodes += search.nodes
@@ -279,7 +280,7 @@ class RateFrontierSearch:
                     self._take(shape, rows, h, _mask(chosen), front)
             return
         order = sorted(sizes, key=lambda a: -sizes[a].sum())
-        # relaxation: the categories from the t-th on get a subtree each, on their better side
+        # entry t relaxes the problem: from the t-th category on, each one gets a subtree of its own on its better side
         alone = [np.zeros(1, np.int64)]
         for a in reversed(order):
             fronts = [self._solve(child, rows[categories == a]).best for child in {shape.left, shape.right}]
@@ -339,7 +340,7 @@ class RateFrontierSearch:
         """Return the non-dominated pairs found so far, by increasing tp."""
         best = self._front.best
         most = self.most()
-        # no tree lies beyond the last entry
+        # no tree lies beyond the last entry, so its bound is -1
         beyond = np.append(most[1:], -1)
         corners = [t for t in range(len(best)) if t + 1 == len(best) or best[t + 1] < best[t]]
         return [
@@ -409,9 +410,10 @@ def positive_categories(part: np.ndarray, is_ordered: bool, card: int, t: int, t
                 if inside[1] >= t and part[:, 0].sum() - inside[0] >= tn:
                     return list(chosen)
         raise AssertionError("no threshold reaches the pair")
-    limits = [(m, m)] if not card or 2 * card >= m else [(card, m), (m, card)]  # (most positive, most negative)
+    # (most positive, most negative) categories
+    limits = [(m, m)] if not card or 2 * card >= m else [(card, m), (m, card)]
     for most, others in limits:
-        # states: (positives labelled, correct positives) -> correct negatives and the categories, if not dominated
+        # maps (size, correct positives) to correct negatives and the mask of categories, without dominated states
         states: dict[tuple[int, int], tuple[int, int]] = {(0, 0): (0, 0)}
         for f in range(m):
             n = int(part[f, 0])
@@ -424,7 +426,7 @@ def positive_categories(part: np.ndarray, is_ordered: bool, card: int, t: int, t
                 ):
                     if size2 > most or f + 1 - size2 > others:
                         continue
-                    # the size matters only where it is limited
+                    # the number of categories matters only if it is limited
                     key = (size2 if len(limits) == 2 else 0, tp2)
                     if key not in following or following[key][0] < true_negatives2:
                         following[key] = (true_negatives2, mask2)

@@ -32,7 +32,7 @@ def number_nodes(root: Shape) -> tuple[list[DecisionNode], int]:
     order: list[Shape] = [root]
     children: list[list[Shape | None]] = []
     links: list[list[int]] = []
-    for shape in order:  # the loop appends to it
+    for shape in order:  # the loop appends to the list over which it iterates
         children.append([shape.left, shape.right])
         links.append([])
         for child in children[-1]:
@@ -110,7 +110,7 @@ class Planner:
             tested, left_categories = self.groups.question(draft.split)
             ways.append((tested, frozenset(left_categories), draft.left, draft.right))
             ways.append((tested, frozenset(range(sizes[tested])) - set(left_categories), draft.right, draft.left))
-        # a trivial test has the draft on one side and a leaf on the other
+        # a trivial test puts the draft on one side and a leaf on the other
         idle = (DraftLeaf(label=0), DraftLeaf(label=1))
         ways.append((0, frozenset(), idle[0], draft))
         ways.append((0, frozenset(range(sizes[0])), draft, idle[1]))

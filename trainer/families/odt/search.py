@@ -35,13 +35,13 @@ from trainer.families.odt.topology import Shape
 from trainer.kernels.members import members
 from trainer.tree.nodes import Draft, DraftLeaf
 
-NODES_PER_CALL = 20_000  # nodes of one kernel call, which then takes well below a tenth of a second
-PAIRS_PER_CHECK = 10_000_000  # pairs of columns counted between two checks of the clock
+NODES_PER_CALL = 20_000  # nodes per kernel call, which takes well below a tenth of a second
+PAIRS_PER_CHECK = 10_000_000  # counts of column pairs between two checks of the clock
 MAX_CACHE_BYTES = 200_000_000
-MAX_THREE_LEVEL_CELLS = 20_000_000  # cells of the tables of one group
-MAX_SIGNED_WEIGHT = 1 << 29  # signed sums of this total weight fit into 32 bits
-LOCAL_SEARCHES = 40  # restarts of the local search
-GAP_SHARE = 0.6  # a step searches the upper part of the gap, above this share
+MAX_THREE_LEVEL_CELLS = 20_000_000  # limit on the table cells of one group
+MAX_SIGNED_WEIGHT = 1 << 29  # up to this total weight, signed sums fit into 32 bits
+LOCAL_SEARCHES = 40  # number of restarts of the local search
+GAP_SHARE = 0.6  # each step searches the part of the gap above this share
 
 
 @dataclass(kw_only=True)
@@ -55,7 +55,7 @@ class SubsetSearch:
     on_bound: Callable[[int], None] = lambda bound: None
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     nodes: int = 0
-    bound: int = field(init=False)  # upper bound for all rows
+    bound: int = field(init=False)  # upper bound for the set of all rows
     _cache: dict[tuple[int, bytes], RowSetValue] = field(default_factory=dict)
     _levels: dict[Shape | None, TopologyLevel] = field(default_factory=dict)
     _start: np.ndarray = field(init=False)
@@ -190,7 +190,7 @@ class SubsetSearch:
         if level is self._top and len(rows) == len(self.groups.y):
             self._cache[self._key(level, rows)] = entry
             self.on_incumbent(entry.value, self._draft(level, rows))
-            # it is the incumbent, not the optimum
+            # the entry is an incumbent and not the optimum, so it must not stay in the cache
             self._cache.pop(self._key(level, rows), None)
         return entry
 
@@ -232,7 +232,8 @@ class SubsetSearch:
         G = self.groups
         self._size[:] = 0
         step = max(1, PAIRS_PER_CHECK // self._T.shape[1])
-        for first in range(0, len(self._T), step):  # the first touch of a large table takes seconds on some machines
+        # clear the table in pieces, because the first access to a large one takes seconds on some machines
+        for first in range(0, len(self._T), step):
             self._check()
             self._T[first : first + step] = 0
         step = max(1, PAIRS_PER_CHECK // len(G.sizes) ** 2)
@@ -246,7 +247,7 @@ class SubsetSearch:
         """Solve three levels for two classes, in the units of `_two_signed`."""
         G = self.groups
         weight = int(self.groups.w[rows].sum())
-        # the kernel's side 1 is the one with two levels
+        # the kernel expects the child with two levels as side 1
         mirrored = not level.right.is_two
         incumbent = [best]
 
@@ -273,7 +274,7 @@ class SubsetSearch:
                 break
             if self.flag[0]:
                 raise LevelLimitReached
-            # start again with a slice four times as large, so that at most a third of the work is lost
+            # restart with a slice four times as large, so that at most a third of the work is lost
             limit *= 4
         return best if mask < 0 else self._update_incumbent(level, rows, RowSetValue(int(value), True, g, int(mask)))
 
@@ -283,7 +284,7 @@ class SubsetSearch:
         """Improve the incumbent by local search: alternate optimal subtrees for tests and best tests for subtrees."""
         groups = len(self.groups.sizes)
         for climb in range(LOCAL_SEARCHES):
-            if best.value >= top:  # optimal
+            if best.value >= top:  # the incumbent is optimal
                 break
             tests = {"": random_test(self.groups, climb % groups, rng)}
             value = 0
@@ -508,7 +509,7 @@ class _Assignment:
         above = np.sort(np.concatenate(self.parts[cut:]))
         first, second = (1, 0) if flip else (0, 1)
         weights = [int(self.search.groups.w[part].sum()) for part in (below, above)]
-        # errors are monotone: a set of rows has at least the errors of its subsets
+        # errors are monotone: a set of rows has at least as many errors as each of its subsets
         first_value, first_exceeds = self._side(first, below, self.best.value - (weights[1] - (right or 0)))
         errors_below = weights[0] - first_value if first_exceeds else max(left or 0, weights[0] - first_value)
         errors_above = right or 0

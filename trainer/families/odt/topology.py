@@ -96,7 +96,7 @@ def subtopologies(shape: Shape | None, height: int) -> tuple[Shape, ...]:
     if shape.depth <= height:
         return (shape,)
     shapes: tuple[Shape, ...] = ()
-    for child in (shape.left, shape.right):  # the test of the root is trivial
+    for child in (shape.left, shape.right):  # a trivial test at the root leaves the topology of one child
         shapes = _largest((*shapes, *subtopologies(child, height)), is_embedded)
     if complete(height) in shapes:
         return shapes

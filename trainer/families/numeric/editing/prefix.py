@@ -14,9 +14,9 @@ from trainer.editing.prefix import OPEN, Prefix, PrefixBound, Spot
 from trainer.editing.space import INFINITE_COST
 from trainer.families.numeric.editing.space import NumericSpace
 
-FEW = 8  # up to so many questions are tried one by one
-NEVER = 1 << 61  # bound of an infeasible child; less any weight it is still above every cost
-POSSIBLE = 1 << 60  # above every cost
+FEW = 8  # up to this many questions, each is tried by itself
+NEVER = 1 << 61  # bound of an infeasible child; it stays above every cost even after a weight is subtracted
+POSSIBLE = 1 << 60  # larger than every cost
 
 
 @dataclass
@@ -71,7 +71,7 @@ class NumericPrefix(Prefix):
             line = lines[k]
             place = at - int(ends[k])
             side = self._sides(spot, int(line.questions[place]))
-            turn = -1 if line.flipped else 1  # yes has the smaller values, unless flipped
+            turn = -1 if line.flipped else 1  # yes has the smaller values unless the line is flipped
             side.bounds = [max(a, int(b)) for a, b in zip(side.bounds, line.bounds[::turn, place], strict=True)]
             cost = self._attempt(side, best.upper)
             if cost < best.upper:

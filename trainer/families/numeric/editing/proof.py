@@ -11,7 +11,7 @@ from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.methods.base import NotProved, ProofSteps
 
 DEEPEST = 3  # largest depth that the checker searches in one step
-MOST_QUESTIONS = 300  # thresholds of a proof
+MOST_QUESTIONS = 300  # limit on the thresholds of a proof
 
 
 def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> ProofSteps | None:

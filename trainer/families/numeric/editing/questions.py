@@ -35,7 +35,7 @@ class ThresholdQuestions(Questions):
         self.columns = [
             f.column for k, f in enumerate(self.features) for _ in range(self.starts[k + 1] - self.starts[k])
         ]
-        self.flipped = [f.test is not Test.VALUE for f in self.features]  # yes is the larger value
+        self.flipped = [f.test is not Test.VALUE for f in self.features]  # if flipped, yes is the larger value
         self.held: list[Split] = []
         self._twins: set[int] = set()
         self.split_of = cache(self._split_of)

@@ -18,7 +18,7 @@ from trainer.families.numeric.intervals import NumericSearch, TimeOver
 from trainer.families.numeric.search import INFINITE, MOST_WEIGHT
 from trainer.tree.shapes import Shape
 
-ENTRY_BYTES = 300  # memory of a memoised subproblem without its rows
+ENTRY_BYTES = 300  # estimated bytes of a memoised subproblem without its rows
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class NumericSpace(editing.EditingSpace):
         f = int(features[tree[0]])
         low = self._shape(tree[2], features)
         high = self._shape(tree[3], features)
-        # a split between all values and the empty cells is the question of the feature before
+        # the question that separates all values from empty cells belongs to the previous feature
         if tree[1] >= self.questions.sizes[f]:
             return (int(self.questions.starts[f - 1]), high, low)
         question = int(self.questions.starts[f]) + tree[1]

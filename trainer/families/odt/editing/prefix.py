@@ -19,9 +19,9 @@ from trainer.families.odt.editing.space import MemoBound, SubsetSpace
 from trainer.families.odt.topology import Shape, child_topologies, complete, is_embedded, subtopologies
 from trainer.tree.shapes import Shape as TreeShape
 
-Pair = tuple[int, int]  # values of the sides yes and no
+Pair = tuple[int, int]  # values of the yes side and the no side
 MAX_CACHED_SIDES = 1000
-NOTHING = 0  # the topology of a leaf
+NOTHING = 0  # topology of a leaf
 
 
 class SubsetPrefix(Prefix):

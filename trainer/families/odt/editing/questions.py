@@ -19,7 +19,7 @@ from trainer.tree.splits import Split, Subset, goes_left
 
 LEFT = DraftLeaf(label=0)
 RIGHT = DraftLeaf(label=1)
-FIRST_SET = -2  # sets of joined categories are numbered downwards from here; -1 is no set
+FIRST_SET = -2  # sets of joined categories are numbered downwards from here; -1 means no set
 
 
 class SubsetQuestions(Questions):
@@ -44,7 +44,7 @@ class SubsetQuestions(Questions):
         self.codes = [() if ordered else self._codes(g, size) for g, (size, ordered) in enumerate(kinds)]
         self.held: list[Split] = []
         self._twins: set[int] = set()
-        self.sets: list[tuple[int, int]] = []  # (group, mask) of categories that stay together
+        self.sets: list[tuple[int, int]] = []  # (group, mask) of categories that must stay together
         self.splits: Sequence[Split] = LazySplits(self.encoded, cache(self._split_of), self.held)
 
     def groups_of(self, column: int) -> list[int]:

@@ -20,8 +20,8 @@ from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import Shape as TreeShape
 from trainer.tree.splits import Split
 
-MAX_QUESTIONS = 140_000  # one column of 17 categories has 131,070
-MAX_SEARCHES = 12  # cached searches, one for each set of bans
+MAX_QUESTIONS = 140_000  # limit on the questions of a table; one column of 17 categories has 131,070
+MAX_SEARCHES = 12  # limit on the cached searches, one per set of banned columns
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class SubsetSpace(editing.EditingSpace):
             entry = self._make(banned)
             while len(self._allowed) >= MAX_SEARCHES:
                 self._searched += _nodes(self._allowed.pop(next(iter(self._allowed))))
-        self._allowed[banned] = entry  # the most recently used entry is last
+        self._allowed[banned] = entry  # insert last, so that the least recently used entry is evicted first
         return entry
 
     def _make(self, banned: frozenset[int]) -> Allowed:
@@ -168,7 +168,7 @@ class SubsetSpace(editing.EditingSpace):
         if floor >= ub:
             return MemoBound(floor, False)
         total = int(counts.sum())
-        least = max(-1, total - ub)  # only more correct rows than this are of interest
+        least = max(-1, total - ub)  # only more correct rows than this are useful
         try:
             right = search.value(room or complete(height), rows, least)
         except LevelLimitReached:
