@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 Maximised = Literal["accuracy", "sensitivity", "specificity", "f1", "mcc"]
-COUNT_GOALS = ("f1", "mcc")  # values of the parameter `goal` that depend on the errors of both classes
+COUNT_GOALS = ("f1", "mcc")  # values of the parameter `goal` that depend on the errors in both classes
 GOAL_NAMES = {"f1": "F1", "mcc": "MCC"}
 SLACK = Fraction(1, 10**9)
 ROOT_SCALE = 10**30  # the root in MCC is rounded down to a multiple of 1 / ROOT_SCALE

@@ -9,9 +9,10 @@ import numpy as np
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.kernels.ordering import write_codes
 
-WHOLE = 2.0**26  # products of two differences stay exact below this
+WHOLE = 2.0**26  # products of two differences below this are exact in float64
 DECIMALS = 8
-# columns with larger values, or with all values below its inverse, are scaled, so that squares and ranges stay finite and positive
+# scale columns with larger values, or with only values below the inverse, so that squares and ranges stay finite and
+# positive
 MAX_COORDINATE = 2.0**400
 
 

@@ -50,7 +50,7 @@ class Growth:
 class _Open:
     rows: CountArray
     depth: int
-    place: int = 1  # in the complete tree: children 2n, 2n + 1
+    place: int = 1  # number of the node in the complete tree, where n has the children 2n and 2n + 1
     split: NodeSplit | None = None
     children: list[_Open] = field(default_factory=list)
 
@@ -110,7 +110,7 @@ def grow_tree(
             finished = False
             return []
         best_split = split(node.rows, branches)
-        if stopped():  # the search of the split may have ended early
+        if stopped():  # a stop may have cut the search for this split short
             finished = False
         if best_split is None or not best_split.left.any() or best_split.left.all():
             return []
@@ -167,7 +167,7 @@ def _draft(root: _Open, translate: Translate, measure: str, unit: float) -> Draf
             split=uploaded_split,
             left=high if exchanged else low,
             right=low if exchanged else high,
-            # only a proved bound is recorded as a claim
+            # only a proved bound may be recorded as a claim
             impurity=None if node.split.bound is None else node.split.value * unit,
             impurity_bound=None if node.split.bound is None else node.split.bound * unit,
             measure="" if node.split.bound is None else measure,

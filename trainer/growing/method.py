@@ -104,8 +104,8 @@ GROWTH_PARAMETERS = (
 )
 
 MakeSplitter = Callable[[SplitData, Monitor, WorkerPool[Any]], Splitter]
-SHOW_SECONDS = 0.3  # least time between two reports of the growing tree
-SHOW_SHARE = 0.05  # largest share of the run time for these reports, whose time grows with the tree
+SHOW_SECONDS = 0.3  # least time in seconds between two reports of the growing tree
+SHOW_SHARE = 0.05  # reports take at most this share of the run time, since each takes longer as the tree grows
 
 
 def grow_and_prune(

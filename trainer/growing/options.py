@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MEASURES = {"gini": 0, "entropy": 1, "error": 2}  # the code of a measure in kernels
+MEASURES = {"gini": 0, "entropy": 1, "error": 2}  # codes of the measures in kernels
 
 
 @dataclass(frozen=True, kw_only=True)

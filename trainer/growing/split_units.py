@@ -47,19 +47,19 @@ def split_of_columns(node_split: NodeSplit, encoding: Encoding, sums: Encoding |
     if len(node_split.features) == 1:
         feature = encoding.features[node_split.features[0]]
         if feature.test is Test.LEVEL:
-            # an indicator of at most 1/2 means any other category
+            # an indicator of at most 1/2 means any other category, so exchange the sides
             return Subset(feature=feature.column, codes=(feature.level,)), True
         return feature.cut(node_split.threshold)
     terms = [sums.features[j].term for j in node_split.features]
     columns = [column for column, _ in terms]
     levels = [level for _, level in terms]
     if len(set(columns)) == 1 and all(level >= 0 for level in levels):
-        # each category scores 0, a1 or a2; categories that training did not have score 0
+        # a category scores 0, a1 or a2; categories that training did not have score 0
         score = np.zeros(len(encoding.schema[columns[0]].categories))
         for level, a in zip(levels, node_split.coefficients, strict=True):
             score[level] += a
         left = score <= node_split.threshold
-        if node_split.threshold >= 0.0:  # all other categories go left: list the right side and exchange
+        if node_split.threshold >= 0.0:  # all other categories go left, so list the right side and exchange
             return Subset(feature=columns[0], codes=tuple(int(c) for c in np.flatnonzero(~left))), True
         return Subset(feature=columns[0], codes=tuple(int(c) for c in np.flatnonzero(left))), False
     fills = sums.fills(node_split.features) if node_split.fills_empty else ()
@@ -146,7 +146,8 @@ def _two_features(split: Split, side: BoolArray, sums: Encoding, data: SplitData
     if len(data.sums.empty):
         hollow = data.sums.empty[list(features)][:, rows].any(axis=0)
         sides_of_empty = side[hollow] != exchanged
-        if sides_of_empty.any() and not sides_of_empty.all():  # a sum with fill values separates rows with empty cells
+        # a split on one feature sends all empty cells to one side, so only a sum with fill values separates them
+        if sides_of_empty.any() and not sides_of_empty.all():
             return None
         if len(sides_of_empty):
             empty_left = bool(sides_of_empty[0])

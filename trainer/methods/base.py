@@ -41,13 +41,14 @@ from trainer.tree.nodes import Draft
 from trainer.tree.numbers import count_words, percent_text
 
 Value = int | float | bool | str | None
-AUTO = "auto"  # the value of a parameter that the training chooses
-NO_LIMIT = "none"  # how a limit that does not apply is written; its value is None
-MAX_TEXT = 10_000  # characters of a parameter
-# limits of a number that is read exactly
+AUTO = "auto"  # the training chooses a parameter with this value
+NO_LIMIT = "none"  # text form of a limit that does not apply, whose value is None
+MAX_TEXT = 10_000  # limit on the characters of a parameter
+# limits on a number that is parsed exactly
 MAX_DIGITS = 60
 MAX_EXPONENT = 400
-CHECKER_SEARCHES = "The checker can still verify small search spaces by enumeration."  # beside a missing proof
+# added to the reason for a missing proof
+CHECKER_SEARCHES = "The checker can still verify small search spaces by enumeration."
 Type = Literal["integer", "number", "boolean", "choice", "text"]
 
 
@@ -254,14 +255,14 @@ class Solution:
     evidence: tuple[dict[str, Any], ...] = ()
     goal: Goal | None = None
     unproved: str = ""
-    note: str = ""  # a sentence for readers of the claim
-    wishes: tuple[str, ...] = ()  # constraints of the workbench, for the scope
+    note: str = ""  # sentence for readers of the claim
+    wishes: tuple[str, ...] = ()  # constraints of the workbench, as listed in the scope
     proof: Callable[[Callable[[], bool]], ProofSteps | None] | None = field(default=None, repr=False, compare=False)
     questions: Callable[[], BitArray] | None = field(default=None, repr=False, compare=False)
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
         """Return why the run ended, without regard to the gap."""
-        if not self.finished:  # without a reason of the monitor, the solver failed or its tolerance was too coarse
+        if not self.finished:  # if the monitor has no reason, the solver failed or its tolerance was too coarse
             return monitor.reason or Status.HEURISTIC
         return Status.HEURISTIC if guarantee is not Guarantee.TREE else Status.OPTIMAL
 
@@ -349,7 +350,7 @@ class Method:
     splits: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     solve: Solve
-    # words for the search space in the scope of a claim; "" if only the search knows it
+    # describes the search space in the scope of a claim; returns "" if only the search knows it
     space: Callable[[Problem, Settings], str] | None = None
     binary: bool = False
     two_classes: bool = False
@@ -606,7 +607,7 @@ COST_UNIT = Parameter(
 ANSWER_COSTS = (COSTS, COST_UNIT)
 
 
-NOT_PRICED = ("optimal_trees", "recall", "forbidden_pairs")  # not supported with prices
+NOT_PRICED = ("optimal_trees", "recall", "forbidden_pairs")  # parameters that cannot be combined with prices of columns
 
 
 def _check_prices(settings: Settings, names: SettingNames) -> None:
@@ -748,7 +749,7 @@ UNSEEN_MISSING = Parameter(
     advanced=True,
 )  # fmt: skip
 
-# parameters of every method, in the order of forms
+# parameters of every method, in the order of the forms
 COMMON = (TIME_LIMIT, MEMORY_LIMIT, THREADS, SEED, UNSEEN_MISSING)
 
 

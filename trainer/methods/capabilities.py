@@ -12,9 +12,9 @@ class ProofKind(StrEnum):
     """Who writes the steps that prove the bound of a method's trees (docs/proof-format.md)."""
 
     OWN = "own"  # the search itself
-    SAME_TREES = "same trees"  # the exact search, which searches the same trees
-    HYPERPLANES = "hyperplanes"  # the prover of trees with linear splits
-    NONE = "none"  # there are no proof steps
+    SAME_TREES = "same trees"  # the exact search over binary features, which has the same trees
+    HYPERPLANES = "hyperplanes"  # the prover for trees with linear splits
+    NONE = "none"  # nobody: the method has no proof steps
 
 
 class Group(StrEnum):
@@ -40,7 +40,7 @@ class Role(StrEnum):
     The first eight correspond to choices in the form: the kind of split, and whether the tree must be proved.
     """
 
-    ONE_PROVED = "one proved"  # forms and the workbench begin with this method
+    ONE_PROVED = "one proved"  # default of forms and of the workbench
     ONE_QUICK = "one quick"
     TWO_PROVED = "two proved"
     TWO_QUICK = "two quick"
@@ -49,7 +49,7 @@ class Role(StrEnum):
     GROUPS_PROVED = "groups proved"
     GROUPS_QUICK = "groups quick"
     ALL_THRESHOLDS = "all thresholds"  # proves trees over every threshold
-    SIDE_CONSTRAINTS = "side constraints"  # takes every side constraint
+    SIDE_CONSTRAINTS = "side constraints"  # supports every side constraint
 
 
 class Penalty(StrEnum):
@@ -64,7 +64,7 @@ class Candidate:
     """Settings that an experiment tries; a value `Penalty` becomes a number for the table."""
 
     parameters: Mapping[str, Any]
-    needs_numbers: bool = False  # left out if no column is numeric
+    needs_numbers: bool = False  # if set, the candidate is left out for tables without numeric columns
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 START_SECONDS = 0.3  # part of the estimate that does not depend on the problem
-WIDTH = 1.28  # standard deviations; four runs in five are within this distance
-PROGRAM_MEGABYTES = 300  # memory of the program itself
+WIDTH = 1.28  # half-width of the interval in standard deviations; it contains four runs in five
+PROGRAM_MEGABYTES = 300  # memory of the program without data
 SOLVER_MEGABYTES = 75  # additional memory of methods that solve mixed-integer programs
-ASSUMED_DEPTH = 5  # assumed for a search without a depth limit, which proves this depth first
-CELL_BYTES = 100.0  # memory of a cell while a table is read, as text and as number
+ASSUMED_DEPTH = 5  # assumed for a search without a depth limit, since it proves this depth first
+CELL_BYTES = 100.0  # bytes per cell while a table is read, when it exists as text and as numbers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ class Monitor:
         self.limits = limits or Limits()
         self.flag = np.zeros(1, np.int64)
         self.reason: Status | None = None
-        self.cancelled = False  # even if a limit was reached first
+        self.cancelled = False  # whether the user cancelled, even if a limit was reached first
         self.incumbent: float | None = None
         self.bound: float | None = None
         self.draft: Draft | None = None
@@ -38,9 +38,9 @@ class Monitor:
         self.leaves: int | None = None
         self.phase = self._interrupted = "start"
         self.started = time.perf_counter()
-        self.compile_seconds = 0.0  # time of finished compilations
+        self.compile_seconds = 0.0  # total time of finished compilations
         self._compile_began: float | None = None
-        self._stage_end = float("inf")  # `elapsed` at which the current stage ends
+        self._stage_end = float("inf")  # value of `elapsed` at which the current stage ends
         self.ignored: threading.Thread | None = None  # an abandoned thread of the run, whose reports are ignored
         self._sink = sink
         self._lock = threading.RLock()
@@ -49,7 +49,7 @@ class Monitor:
         self._emitted = -1.0
         self._pending = False
         self._pending_draft: Draft | None = None
-        self._shown = False  # whether the tree of the incumbent was reported
+        self._shown = False  # whether the incumbent's tree was reported
 
     def elapsed(self) -> float:
         """Return the seconds of the search: since the start, without compilation."""
@@ -151,7 +151,7 @@ class Monitor:
             self._interrupted = self.phase
             self._compile_began = time.perf_counter()
         elif self._compile_began is not None:
-            # in this order the search clock may lag between the two lines, but not jump ahead
+            # in this order, the search clock may lag for a moment, but never jumps ahead
             self.compile_seconds = self.compiled()
             self._compile_began = None
         if begins or self.phase == COMPILING:
@@ -172,7 +172,8 @@ class Monitor:
             draft = self._pending_draft
             self._pending_draft = None
             self._news.append((self.snapshot(), draft))
-        while self._news and self._writing.acquire(blocking=False):  # else the current writer handles it, too
+        # if another thread holds the lock, it also writes this record
+        while self._news and self._writing.acquire(blocking=False):
             try:
                 while self._news:
                     self._sink(*self._news.popleft())

@@ -28,7 +28,7 @@ def scope_of(method: Method, problem: Problem, settings: Settings, space: str = 
     `space` replaces the method's search space, if it is known only after the search. `wishes` are constraints of the workbench, as written.
     """
     space_text = space or (method.space(problem, settings) if method.space is not None else "")
-    # without questions, nothing was searched
+    # without questions, the method searched nothing
     if not space_text and (not _restrictions(method, settings) or method.unsearched(problem, settings)):
         space_text = "no question"
     return scope_sentence(method, settings, space_text, wishes)
@@ -53,7 +53,7 @@ def count_noun(n: int, singular: str, plural: str = "") -> str:
 
 def binary_space(problem: Problem, settings: Settings) -> str:
     """Return the search space of the binary encoding, with counts."""
-    # features that differ only in the side of empty cells count once
+    # count features once if they differ only in the side of empty cells
     features = [f for f in problem.binary.features if f.empty != 1.0]
     columns = problem.table.columns
     plain = {

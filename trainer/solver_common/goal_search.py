@@ -27,7 +27,7 @@ from trainer.table import Labels
 from trainer.tree.nodes import Draft, DraftLeaf, simplify, to_draft
 from trainer.version import VERSION
 
-STEEPNESS = (8, 128)  # largest costs tried before the exact ones, since small costs are searched faster
+STEEPNESS = (8, 128)  # limits on the costs in the first searches; small costs are searched faster than the exact ones
 WEIGHTS_EXHAUSTED = "Weights beyond 2^28 would be needed to decide between the last pairs of error counts."
 
 
@@ -104,7 +104,8 @@ def goal_method(method: Method, problem: Problem, settings: Settings) -> Method:
     def solve(searched: Problem, search_settings: Settings, monitor: Monitor) -> Solution:
         return GoalSearch(method, problem, settings, monitor).run()
 
-    return replace(method, solve=solve, complete=True)  # rows of one class are not solved by a leaf of accuracy 1
+    # `complete` skips the shortcut for rows of one class, which states accuracy instead of this goal
+    return replace(method, solve=solve, complete=True)
 
 
 class GoalSearch:
@@ -130,12 +131,12 @@ class GoalSearch:
         self.is_positive = is_positive
         self.positives = int(problem.row_weights[is_positive].sum())
         self.negatives = int(problem.row_weights[~is_positive].sum())
-        self.known: list[tuple[ErrorPair, int]] = []  # pairs of trees, with their leaves
-        # most leaves of trees (0: any number), and a line that holds for all their pairs
+        self.known: list[tuple[ErrorPair, int]] = []  # error pairs of known trees, with their leaves
+        # number of leaves (0: any), and a line that holds for the error pairs of all trees with at most this many
         self.lines: list[tuple[int, Line]] = []
         self.nodes = 0
         self.encoded: int | None = None
-        self.exhausted = False  # no finer weights are possible
+        self.exhausted = False  # whether finer weights are impossible
         constants = [self._constant(k) for k in range(problem.n_classes)]
         self.incumbent = max(constants, key=lambda one: one.net)
 
@@ -179,7 +180,7 @@ class GoalSearch:
             limited = Settings(self.settings.to_json() | {"max_leaves": leaves})
             region = self._exclude(region, limited, leaves)
             if self._upper(region) - price * leaves > self.incumbent.net:
-                return self._upper(region) - price * 2  # stopped: smaller trees are not excluded
+                return self._upper(region) - price * 2  # the search was stopped, so smaller trees are not excluded
         return self.incumbent.net
 
     def _exclude(self, region: list[ErrorPair], settings: Settings, leaves: int) -> list[ErrorPair]:
@@ -236,7 +237,8 @@ class GoalSearch:
         """Search the least weighted errors and store the tree; return the line that it proves, None without a bound."""
         costs = self._costs(*direction)
         priced = replace(self.problem, costs=costs, leaf_penalty=Fraction(0), warm_start=None)
-        searched = replace(priced.searched, source=self.problem)  # so that features are encoded only once
+        # set the source, so that features are encoded only once
+        searched = replace(priced.searched, source=self.problem)
         solution = self.method.solve(searched, searched_settings(priced, settings), _SearchMonitor(self.monitor))
         self.nodes += solution.nodes
         self.encoded = solution.encoded_features
@@ -244,7 +246,8 @@ class GoalSearch:
         pair = self._keep(to_draft(tree))
         if solution.bound is None:
             return None
-        least = math.ceil(costs.cost_of(Fraction(solution.bound)) - Fraction(1, 1000))  # costs are integers
+        # costs are integers, so a bound may be rounded up
+        least = math.ceil(costs.cost_of(Fraction(solution.bound)) - Fraction(1, 1000))
         return Line(*direction, min(least, int(direction[0] * pair.fn + direction[1] * pair.fp)))
 
     def _costs(self, a: int, b: int) -> RowCosts:

@@ -24,10 +24,10 @@ from trainer.solver_common import cross_family
 from trainer.table import ColumnKind, Table
 from trainer.tree.nodes import Draft, DraftBranch
 
-LADDER = (33, 17, 9, 5)  # quantiles; each gives one threshold less
-PROOF_SECONDS = 10.0  # expected time of a proof
-MOST_QUESTIONS = 1000  # largest number of all thresholds; proofs with more are too long to check
-COUNTED_CELLS = 2_000_000  # cells above which questions are estimated from the distinct values
+LADDER = (33, 17, 9, 5)  # numbers of quantiles to try; each gives one threshold fewer
+PROOF_SECONDS = 10.0  # a proof should take at most this time by the cost model
+MOST_QUESTIONS = 1000  # with more questions, a proof is too long to check
+COUNTED_CELLS = 2_000_000  # for tables with more cells, questions are estimated from the distinct values
 
 CountQuestions = Callable[[Scheme, int], int]
 
@@ -64,7 +64,7 @@ def choose_bins(
         The fewest quantiles if a setting makes the search longer than the cost model assumes.
     """
     scheme = Scheme(values.get("binarise") or Scheme.QUANTILE_THRESHOLDS)
-    if scheme in (Scheme.ALL_THRESHOLDS, Scheme.NONE):  # without quantiles
+    if scheme in (Scheme.ALL_THRESHOLDS, Scheme.NONE):  # these schemes have no quantiles to choose
         return ThresholdChoice(scheme, LADDER[-1], provable=True)
     if takes_longer(method, values):
         return ThresholdChoice(scheme, LADDER[-1], provable=False)
@@ -97,7 +97,7 @@ def count_questions(table: Table, scheme: Scheme, bins: int) -> int:
         try:
             return len(encode_binary(table, scheme, bins).features)
         except TrainerError:
-            pass  # the same encoding fails later, with its reason
+            pass  # the same encoding fails again later, where its reason is reported
     if scheme is Scheme.ALL_THRESHOLDS and most > 2 * MOST_QUESTIONS:
         return most
     columns = zip(table.columns, distinct, strict=True)

@@ -17,7 +17,7 @@ from trainer.table import ColumnSchema, Labels, Table
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
 from trainer.tree.splits import Split, goes_left
 
-BinaryTree = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1), or None for a leaf
+BinaryTree = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1); None is a leaf
 
 
 def adapt(tree: Tree, table: Table, labels: Labels) -> Draft:
@@ -44,7 +44,8 @@ def adapt(tree: Tree, table: Table, labels: Labels) -> Draft:
             )
     known = {name: code for code, name in enumerate(labels.classes)}
     drafts: dict[int, Draft] = {}
-    for node in reversed(tree.nodes):  # children come after their parents
+    # children follow their parents in the list, so the reverse order builds bottom-up
+    for node in reversed(tree.nodes):
         if node.split is None:
             drafts[node.id] = DraftLeaf(label=known.get(tree.classes[node.label]))
         else:
@@ -91,9 +92,9 @@ def binary_tree(
         fits = usable & (np.minimum(ones, w.sum() - ones) >= max(1, min_leaf))
         if not fits.any():
             return None
-        same = w @ (bits == left[:, None])  # weight of the left rows with 1 and right rows with 0
+        same = w @ (bits == left[:, None])  # weight of the left rows with a 1 and the right rows with a 0
         agreement = np.where(fits, np.maximum(same, w.sum() - same), -1)
-        # the agreement counts twice, so that a column of the split is worth half a row
+        # count the agreement twice, so that using a column of the split only breaks ties
         feature = int(np.argmax(2 * agreement + np.isin(columns, part.split.used)))
         one = bits[:, feature] == 1
         sides = (part.right, part.left) if 2 * same[feature] >= w.sum() else (part.left, part.right)

@@ -129,9 +129,9 @@ def splits_words(proved: int, total: int) -> str:
 class WishesPrice(NamedTuple):
     """The price of all wishes together."""
 
-    least: float | None  # a lower bound
-    proved: bool  # whether the bound is the price
-    unit: str | None  # unit of the costs; None for rows
+    least: float | None  # lower bound on the price
+    proved: bool  # whether the bound equals the price
+    unit: str | None  # unit of the costs; None if the price is in rows
 
 
 def price_of_wishes(record: Mapping[str, Any]) -> WishesPrice:

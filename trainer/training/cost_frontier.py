@@ -53,7 +53,8 @@ def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | N
     costs = problem.costs
     assert costs is not None
     changes: list[dict[str, Any]] = [{}]
-    if settings.get("pareto"):  # a training refuses it beside costs, because its file has no frontier of costs
+    # training refuses `pareto` together with costs, because a model file has no frontier of costs
+    if settings.get("pareto"):
         changes = [{"pareto": False}, {"costs": "", "cost_unit": ""}]
     for change in changes:
         method.check(Settings(settings.to_json() | change), problem.names)
@@ -77,7 +78,7 @@ def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | N
             axis: point[axis] for axis in ("leaves", "branchings", "coefficients") if axis in point
         }
         record |= {"cost": cost_of(point["correct"]), "least": cost_of(point["bound"]), "proved": point["proved"]}
-        if "tree" in point:  # its counts are of copies
+        if "tree" in point:  # the tree counts copies of rows, so count the rows again
             copies = tree_from_json(point["tree"], schema=searched.table.schema, classes=searched.labels.classes)
             record["tree"] = problem.settle(problem.tree(to_draft(copies))).to_json()
         return record

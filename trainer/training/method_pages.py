@@ -23,8 +23,8 @@ END = "<!-- end of parameters -->"
 TREE_BEGIN = "<!-- tree: made by `manage.py methods --write docs/methods` -->"
 TREE_END = "<!-- end of tree -->"
 SHARED_PAGE = "parameters.md"
-MIN_SHARING = 3  # methods with the same parameter, from which on only the shared page explains it
-TREES = "trees"  # the folder of the model files and pictures, below that of the pages
+MIN_SHARING = 3  # if at least this many methods have the same parameter, only the shared page explains it
+TREES = "trees"  # folder of the model files and pictures, below that of the pages
 
 
 def default_of(parameter: Parameter) -> str:

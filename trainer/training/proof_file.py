@@ -35,10 +35,10 @@ from trainer.methods.capabilities import ProofKind
 from trainer.solver_common.binary_problem import BinaryProblem
 
 FORMAT = "octweb-proof"
-WITHIN = {"within", "cases"}  # reasons of version 2
-NARROW = {"few", "weigh"}  # reasons of version 7, in proofs about hyperplanes
+WITHIN = {"within", "cases"}  # reasons of steps that need version 2
+NARROW = {"few", "weigh"}  # reasons of steps that need version 7, in proofs about hyperplanes
 OF_ANY_HEIGHT = 9
-OF_EMPTY_CELLS = 8  # version for tables with empty cells, which names the actual version in 'like'
+OF_EMPTY_CELLS = 8  # version for tables with empty cells; 'like' then names the version of the steps
 RATES = "fairness"  # needs version 6, whose vectors have groups
 SEARCHED = {"monotone", RATES}  # constraints that the checker supports and the exact search does not
 MAX_PROOF_BYTES = 50_000_000
@@ -49,8 +49,8 @@ LONGEST_LINE = 1 << 20
 class ProofLimits:
     """Limits of time and size for a proof."""
 
-    seconds: float | None = None  # after the search; None for no limit
-    size: int = MAX_PROOF_BYTES  # bytes of the file
+    seconds: float | None = None  # time limit after the search; None for no limit
+    size: int = MAX_PROOF_BYTES  # limit on the bytes of the file
 
 
 def write_proof(
@@ -73,7 +73,7 @@ def write_proof(
             problem, proof, planes=method.proof is ProofKind.HYPERPLANES, rates=RATES in active_constraints(settings)
         )
         size, digest = _write(path, lines, limits.size)
-    except (NotProved, DataError) as reason:  # DataError: too many features for the exact search
+    except (NotProved, DataError) as reason:  # DataError means that the exact search would have too many features
         return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
     return {
         "kind": Evidence.PROOF,
@@ -107,7 +107,8 @@ def _proof(
         raise NotProved(f"No proof steps exist for '{method.id}' with these settings.")
     if proof is None:
         raise NotProved("The proof would be larger, or take longer, than its limits allow.")
-    if settings.get("then_fewest") and solution.finished and proof.goals is None:  # goals: one per number of leaves
+    # with `goals`, the proof already covers each number of leaves
+    if settings.get("then_fewest") and solution.finished and proof.goals is None:
         return with_smaller(problem, settings, proof, problem.tree(solution.draft).n_leaves, stop)
     return proof
 
@@ -219,7 +220,8 @@ def rows_digest(problem: Problem) -> str:
     """Return the SHA-256 of columns (float64), classes (int32) and weights (int64) of the training rows, little-endian."""
     sha = hashlib.sha256()
     for column in problem.table.columns:
-        values = np.where(column.missing, np.nan, column.values + 0.0)  # one bit pattern for every empty cell
+        # give every empty cell the same bit pattern, because the digest covers bytes
+        values = np.where(column.missing, np.nan, column.values + 0.0)
         sha.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
     sha.update(np.ascontiguousarray(problem.y, dtype="<i4").tobytes())
     sha.update(np.ascontiguousarray(problem.row_weights, dtype="<i8").tobytes())

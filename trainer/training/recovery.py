@@ -32,9 +32,9 @@ UNPROVED = "whether the search would have agreed, since it was killed"
 class RecoveredRun:
     """The state of a killed training."""
 
-    tree: Tree  # the last one that the progress has; else the warm start
-    worth: float | None = None  # reported objective of a better tree that the progress lacks
-    bound: float | None  # the lowest that was reported
+    tree: Tree  # the last tree in the progress file, or else the warm start
+    worth: float | None = None  # objective of a better tree that was reported without its nodes
+    bound: float | None  # lowest reported bound
     seconds: float
     nodes: int
 

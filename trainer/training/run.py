@@ -48,13 +48,13 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, Tree, simplify, to_draft
 
 TOLERANCE = 1e-9
-SAME = 1e-12  # largest gap between two computations of the same number
-MAX_FOLD_NODES = 20_000  # with more nodes, the trees of folds are not stored in the model file
-MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not written into progress lines
+SAME = 1e-12  # two computations of the same number differ by at most this
+MAX_FOLD_NODES = 20_000  # trees of folds are stored in the model file up to this many nodes in total
+MAX_TREE_IN_PROGRESS = 255  # limit on the nodes of an incumbent that progress lines contain
 
 
 LISTS_TREES = (Evidence.LEAF_FRONTIER, Evidence.COEFFICIENT_FRONTIER, Evidence.OPTIMAL_TREES)
-CHECK = "check"  # the phase that reports the final tree
+CHECK = "check"  # phase that reports the final tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +142,11 @@ def train(
     seed = settings.get("seed", 0)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, seed, request.table)
     folds = assign_folds(request.labels.codes, request.folds, seed, request.table) if request.folds else None
-    # fix the positive class, so that all folds have the same one
+    # choose the positive class once, so that all folds have the same one
     settings = with_positive(request.labels.take(train_rows), row_weights(request, train_rows), settings)
     problem = _problem(request, settings, train_rows, start=request.warm_start)
-    row_costs_of(request, settings, test_rows)  # raises for unreadable costs before the search
+    # read the costs of test rows before the search, so that errors appear early
+    row_costs_of(request, settings, test_rows)
     prepare(problem)
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
@@ -260,7 +261,7 @@ def fit(
 
     `left` is the state of a killed run, which replaces the search.
     """
-    if method.two_classes and problem.n_classes > 2:  # one class is possible: a leaf
+    if method.two_classes and problem.n_classes > 2:  # a single class is allowed, since a leaf solves it
         raise ParameterError(
             {
                 "method": f"'{method.id}' needs two classes, but the target has {problem.n_classes}. Choose another method or target."
@@ -325,9 +326,9 @@ def certify(
     status = solution.status(method.guarantee, monitor)
     gap = relative_gap(objective, bound)
     allowed_gap = float(settings.get("mip_gap") or 0.0)
-    # a stopped search proves its tree only if bound and objective are equal; solvers that finish round their bound
+    # a stopped search proves its tree only if bound and objective are equal; a search that finishes may round its bound
     near = OPTIMAL_GAP if solution.finished else SAME
-    # a gap equal to the allowed one may be a little larger in floats
+    # rounding in floats may make a gap slightly larger than the equal allowed one
     closed = gap is not None and gap <= max(near, allowed_gap + SAME)
     if closed and not solution.unproved and method.guarantee is Guarantee.TREE:
         status = Status.OPTIMAL
@@ -412,7 +413,8 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
     best = costs.best_constant
     price = costs.price_of(problem.leaf_penalty)
     least = None if bound is None else costs.cost_of(Fraction(bound))
-    if bound is not None and bound <= problem.objective(tree):  # the tree meets the bound; avoid rounding
+    # the tree meets the bound, so use its own cost, which is not rounded
+    if bound is not None and bound <= problem.objective(tree):
         least = cost + price * tree.n_leaves + problem.column_cost(tree) / costs.step
     return {
         "unit": costs.matrix.unit,
@@ -454,7 +456,7 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
         problem = problem_of()
         if draft is not None and problem is not None:
             tree = problem.tree(draft)
-            if progress.phase != CHECK:  # the final tree is finished already
+            if progress.phase != CHECK:  # the final tree has been finished already
                 tree = problem.finish(tree)
             record["correct"] = problem.correct(tree)
             record["leaves"] = tree.n_leaves
@@ -535,12 +537,13 @@ def _cross_validate(
             problem, sized, _ = settle_size(method, problem, settings, inner)
             tree, _, _ = fit(method, problem, sized, inner)
         except (InfeasibleError, SolverError) as error:
-            ended = f"fold {f + 1} of {request.folds}: {error}"  # the tree of all rows is kept
+            # the tree of all rows is kept, and the record says which fold failed
+            ended = f"fold {f + 1} of {request.folds}: {error}"
             break
         finally:
             cancel.set()
         if monitor.cancelled:
-            break  # the search of this fold was cut short
+            break  # the search of this fold was cut short, so its result does not count
         test = folds.validation(f)
         judged = request.table.take(test)
         result = metrics_of(tree, judged.matrix(), codes[test], row_weights(request, test))

@@ -13,7 +13,7 @@ from trainer.registry import METHODS
 from trainer.tree.file import ModelFile
 
 ENDED = (Status.TIME_LIMIT, Status.MEMORY_LIMIT, Status.CANCELLED)
-NAMED = 3  # restrictions of one setting that are written out
+NAMED = 3  # limit on the restrictions of a setting that are listed
 
 
 def reason(file: ModelFile) -> str:
@@ -76,7 +76,7 @@ def _limits(file: ModelFile) -> str:
         return ""
     try:
         settings = method.settings({name: v for name, v in file.parameters.items() if method.parameter(name)})
-    except ParameterError:  # settings of another version
+    except ParameterError:  # the file has settings of another version
         return ""
     return "; ".join(_limits_of(method, settings))
 

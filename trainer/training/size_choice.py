@@ -28,12 +28,12 @@ from trainer.tree.nodes import Draft, DraftLeaf, Tree
 
 FOLDS = 5
 REPEATS = (4, 1)  # repetitions of the cross-validation; the first affordable number is used
-QUANTILES = 9  # quantiles of each numeric column in a fold, if the thresholds are 'auto'
-FEWEST_ROWS = 50  # with these, a fold validates at least ten rows
-DEEPEST = 5  # a tree of 32 leaves
-MOST_SECONDS = 10.0  # expected by the cost model for all folds together, and for the trees of all sizes on all rows
-TIME_SHARE = 0.5  # of the time limit, for the choice; the search of the tree itself needs the rest
-# time of the trees of all sizes relative to one search of depth 2; each further level multiplies it
+QUANTILES = 9  # quantiles per numeric column in a fold if the thresholds are 'auto'
+FEWEST_ROWS = 50  # with at least this many rows, a fold validates ten rows or more
+DEEPEST = 5  # depth of a tree with 32 leaves
+MOST_SECONDS = 10.0  # limit on the expected time of all folds, and on that of the trees of all sizes on all rows
+TIME_SHARE = 0.5  # share of the time limit for the choice; the search of the tree itself needs the rest
+# time for the trees of all sizes, relative to one search of depth 2; each further level multiplies it by this
 LEVEL_FACTOR = 4.0
 MOST_PENALTY = 0.999
 DIGITS = 9  # decimal digits of a chosen penalty
@@ -222,7 +222,7 @@ def _weight(problem: Problem, judged: CountArray) -> float:
 
 def _sizes(problem: Problem, drafts: Sequence[SizedDraft]) -> list[_Size]:
     """Return the sizes that are optimal for some leaf penalty, from one leaf up: the lower convex hull of errors over leaves."""
-    one = Fraction(1, 10**6)  # a penalty of 1 may be more than costs allow
+    one = Fraction(1, 10**6)  # convert a small penalty, since costs may not allow a penalty of 1
     share = one if problem.costs is None else problem.costs.leaf_share(one)
     unit = share / one * problem.searched.n
     errors: dict[int, int] = {}
