@@ -9,7 +9,7 @@ from trainer.tree.describe import split_text
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import count_words, label
 
-MOST_NAMED = 5  # columns
+MOST_NAMED = 5  # limit on the columns that are named
 
 
 def tree_changes(old: Tree, new: Tree) -> list[str]:

@@ -81,7 +81,7 @@ def check(document: Any) -> None:
     ModelFileError
         If the format or its version differs, or a member does not follow the schema; the message names its place.
     """
-    import jsonschema  # takes 0.1 s to import, and prediction from a checked file does not need it
+    import jsonschema  # import here, because it takes 0.1 s and prediction from a checked file does not need it
 
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(
@@ -186,7 +186,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
-        with suppress(OSError):  # the folder may be a file, or gone
+        with suppress(OSError):  # the temporary file may not exist, for example if its folder is gone
             temporary.unlink()
         raise OSError(error.errno, f"{path} could not be written: {error.strerror}") from error
     except BaseException:

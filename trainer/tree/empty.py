@@ -48,7 +48,7 @@ def settle_empty(
             nodes[v.id] = replace(v, split=_settle_sum(split, holes, fills or {}, follow))
             continue
         if holes.intersection(split.deciding) and split.empty_rows(matrix[reached[v.id]]).any():
-            if split.missing is EmptySide.REFUSE:  # its counts were made this way
+            if split.missing is EmptySide.REFUSE:  # when the tree was counted, these cells went right
                 nodes[v.id] = replace(v, split=split.with_empty(EmptySide.RIGHT))
             continue
         left_is_heavier = sum(tree.nodes[v.left].counts) >= sum(tree.nodes[v.right].counts)

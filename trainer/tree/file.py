@@ -55,13 +55,14 @@ class ModelFile:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     certificate: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
-    rows: Mapping[str, Any] | None = None  # which rows trained, see trainer.data.folds.rows_record; None in older files
+    # roles of the rows in training, see trainer.data.folds.rows_record; None in older files
+    rows: Mapping[str, Any] | None = None
     version: str = VERSION
     reading: Mapping[str, Any] | None = (
-        None  # how a messy table was read, see `trainer.data.parsing`; None for a clean one
+        None  # how a messy table was parsed, see `trainer.data.parsing`; None for a clean one
     )
-    sizes: Mapping[str, Any] | None = None  # how the training chose the number of leaves; None if it did not
-    class_type: ClassType | None = None  # None: guessed from the texts of the classes
+    sizes: Mapping[str, Any] | None = None  # how training chose the number of leaves; None if it did not
+    class_type: ClassType | None = None  # None if the type is guessed from the texts of the classes
 
     @property
     def class_values(self) -> np.ndarray:

@@ -37,7 +37,7 @@ def idle_questions(tree: Tree) -> frozenset[int]:
 def _only_label(tree: Tree) -> list[int | None]:
     """Return for each node the class that all leaves at or below it predict; None if they predict several."""
     labels: list[int | None] = [v.label if v.is_leaf else None for v in tree.nodes]
-    for v in reversed(tree.branches):  # children come after their parents
+    for v in reversed(tree.branches):  # children follow their parents in the list, so the reverse order works bottom-up
         if labels[v.left] == labels[v.right]:
             labels[v.id] = labels[v.left]
     return labels
@@ -57,7 +57,7 @@ def without_idle(tree: Tree) -> Tree:
     """
     label = _only_label(tree)
     order = [0]
-    for at in order:  # grows while it is walked: breadth first, as trees are numbered
+    for at in order:  # the list grows during the loop, which gives the breadth-first order of node numbers
         if label[at] is None:
             order += [tree.nodes[at].left, tree.nodes[at].right]
     place = {at: number for number, at in enumerate(order)}

@@ -139,7 +139,7 @@ class Tree:
     def depth(self) -> int:
         """The largest number of splits on a path from the root to a leaf."""
         level = [0] * len(self.nodes)
-        for v in self.nodes:  # children come after their parents in breadth-first order
+        for v in self.nodes:  # in breadth-first order, children follow their parents
             if not v.is_leaf:
                 level[v.left] = level[v.right] = level[v.id] + 1
         return max(level)
@@ -367,7 +367,7 @@ class Tree:
     def asked_columns(self) -> np.ndarray:
         """Return whether the path to a node uses a column, bool (nodes, columns)."""
         uses_column = np.zeros((len(self.nodes), len(self.schema)), bool)
-        for v in self.branches:  # a parent comes before its children
+        for v in self.branches:  # a parent precedes its children in the list
             assert v.split is not None
             uses_column[v.left] = uses_column[v.id]
             uses_column[v.left, list(v.split.used)] = True
@@ -440,7 +440,7 @@ class Tree:
         ImportError
             If plotly is not installed.
         """
-        # a late import, because the renderer imports this module, and importing plotly takes a second
+        # import late, because the renderer imports this module and plotly takes a second to import
         from plotly.graph_objects import Figure
 
         from trainer.tree.render.figure import tree_figure
@@ -560,7 +560,7 @@ def _class_counts(codes: np.ndarray, weights: CountArray | None, classes: int) -
     if weights is None:
         return np.bincount(codes, minlength=classes).astype(np.int64)
     counts = np.zeros(classes, np.int64)
-    np.add.at(counts, codes, weights)  # bincount would sum in floating point
+    np.add.at(counts, codes, weights)  # `bincount` would sum the weights in floating point
     return counts
 
 
@@ -625,7 +625,7 @@ def tree_from_json(
         raise ModelFileError(f"A tree needs 1 to {MAX_NODES:,} nodes, but the file has {len(records):,}.")
     code = {label: k for k, label in enumerate(classes)}
     nodes: list[Node] = []
-    # a branch without rows has the class of its parent, as in `grow`
+    # as in `grow`, a branch without rows has the class of its parent
     fallback = [0] * len(records)
     for i, record in enumerate(records):
         if record.get("id", i) != i:

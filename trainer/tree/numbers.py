@@ -17,15 +17,15 @@ TIMES = "×"
 THIN = "\u202f"
 LETTERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIGITS = 3
-MOST_DECIMALS = 8  # of a percentage, enough for one row in ten thousand million
-MAX_DIGITS = 17  # enough to tell any two doubles apart
-TENS = 1e15  # from here on powers of ten are shorter than digits
-SMALLEST = -6  # exponent below which they are shorter, too
+MOST_DECIMALS = 8  # decimals of a percentage, which suffice for one row in ten thousand million
+MAX_DIGITS = 17  # digits that distinguish any two doubles
+TENS = 1e15  # from this number on, a power of ten is shorter than all digits
+SMALLEST = -6  # below this exponent, a power of ten is shorter, too
 YEAR = re.compile(
     r"(?i:(?:^|[\W_])(?:years?|yr|jahr|jaar|année|annee|año|ano|anno|rok|år)(?:$|[\W_]))|(?:^|[a-z])(?:Year|Yr)(?=[A-Z]|$)|jahr$"
 )
 YEARS = (1000, 3000)
-WIDE = Context(prec=1200)  # sums and halves of any two doubles are exact in it
+WIDE = Context(prec=1200)  # precise enough for exact sums and halves of any two doubles
 
 
 def number_text(value: float, digits: int = DIGITS, *, full: bool = False) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.tree.nodes import Draft, DraftLeaf, Tree, to_draft_branch
 
-Alpha = Fraction | float  # math.inf: never
+Alpha = Fraction | float  # math.inf means never
 
 
 def collapses(tree: Tree) -> list[Alpha]:
@@ -42,7 +42,7 @@ def collapses(tree: Tree) -> list[Alpha]:
 
     branches = {node.id for node in nodes if node.split is not None}
     thresholds: list[Alpha] = [math.inf] * len(nodes)
-    # an entry is stale if the branch has shrunk since
+    # an entry is stale if the branch has shrunk since it was pushed
     heap = [(link(v), v, leaves[v]) for v in branches]
     heapq.heapify(heap)
     alpha = Fraction(0)
@@ -113,7 +113,7 @@ def pruned_errors(tree: Tree, X: FloatArray, y: CodeArray, w: CountArray, grid: 
     for v in reversed(tree.nodes):
         if v.split is not None:
             counts[v.id] = counts[v.left] + counts[v.right]
-    ends: list[Alpha] = [math.inf] * len(tree.nodes)  # alpha from which on a node above decides
+    ends: list[Alpha] = [math.inf] * len(tree.nodes)  # for each node, the alpha from which on an ancestor is a leaf
     for v in tree.nodes:
         first: Alpha = Fraction(0) if v.split is None else thresholds[v.id]
         if first < ends[v.id]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-Shape = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1), or None for a leaf
-LabelledShape = tuple[int, Any, Any] | int | None  # the same, with leaves that may name a class; None: the majority
+Shape = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1); None is a leaf
+LabelledShape = tuple[int, Any, Any] | int | None  # the same, but a leaf may be a class; None is the majority class
 
 
 def shape_depth(shape: LabelledShape) -> int:

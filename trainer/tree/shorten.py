@@ -29,7 +29,7 @@ def shorten(tree: Tree, matrix: FloatArray) -> Draft:
 
     rows: dict[int, np.ndarray] = {0: np.arange(len(matrix))}
     splits = {}
-    for v in tree.branches:  # parents come before their children
+    for v in tree.branches:  # parents precede their children in the list
         if v.split is None:
             continue
         node_rows = rows.pop(v.id)

@@ -26,7 +26,7 @@ from trainer.tree.literals import (
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import EMPTY, Schema, Term
 
-MAX_PYTHON_DEPTH = 90  # Python reads at most 100 levels of indentation
+MAX_PYTHON_DEPTH = 90  # Python's parser allows at most 100 levels of indentation
 
 _HELPERS = """
 def number(row, column):
@@ -118,7 +118,7 @@ class Sql:
 
     def between(self, column: int, low: float, high: float) -> str:
         name = self._name(column)
-        # databases have no literal for infinity; the largest doubles are the finite ends
+        # databases have no literal for infinity, so use the largest doubles as ends
         above = f"{name} > {low!r}" if math.isfinite(low) else f"{name} >= {-sys.float_info.max!r}"
         below = f"{name} <= {high!r}" if math.isfinite(high) else ("1 = 1" if high > 0 else "1 = 0")
         return f"{above} AND {below}"

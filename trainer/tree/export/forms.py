@@ -17,7 +17,7 @@ from trainer.tree.export.pmml import to_pmml
 from trainer.tree.export.r import to_r
 from trainer.tree.file import ModelFile
 
-# each writer is called with the model and a title
+# each writer takes the model and a title
 EXPORTS: Mapping[str, Callable[[ModelFile, str], str | bytes]] = {
     "rules": lambda file, title: rules_text(file.tree, file.certificate),
     "onnx": lambda file, title: to_onnx(file.tree),

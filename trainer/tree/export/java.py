@@ -6,7 +6,7 @@ from trainer.errors import DataError
 from trainer.tree.export.nested import Braces, by_name, json_text, nested_code, refusal_words, refuse_unknown
 from trainer.tree.nodes import Tree
 
-MAX_NODES = 1_000  # a method of Java holds 64 kB of code
+MAX_NODES = 1_000  # the code of a Java method is limited to 64 kB
 
 _HELPERS = """
     private static double number(Map<String, ?> row, String column) {

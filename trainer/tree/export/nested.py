@@ -13,7 +13,7 @@ from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import EMPTY, Schema, Term
 
-MAX_DEPTH = 90  # as in Python; compilers accept more
+MAX_DEPTH = 90  # the same limit as for Python, although other compilers accept more
 
 
 def conditional(test: str, yes: str, no: str) -> str:
@@ -48,7 +48,7 @@ class Braces:
         return self.empty(self.number(column))
 
     def any_of(self, tests: Sequence[str]) -> str:
-        # compilers warn of "a || b && c" without parentheses
+        # add parentheses, because compilers warn of "a || b && c" without them
         return " || ".join(f"({test})" if " && " in test else test for test in tests) if len(tests) > 1 else tests[0]
 
     def between(self, column: int, low: float, high: float) -> str:
@@ -134,7 +134,8 @@ def refuse_unknown(
     lines = []
     for j in tree.unknown_refused:
         column = tree.schema[j]
-        words = dict.fromkeys((*column.categories, MISSING_CATEGORY))  # an empty cell is not an unknown value
+        # an empty cell does not count as an unknown value
+        words = dict.fromkeys((*column.categories, MISSING_CATEGORY))
         is_known = " || ".join(dialect.same(j, word, MISSING_CATEGORY) for word in words)
         lines += [f"if (!({is_known})) {{", f"{indent}{refusal(column.name)}", "}"]
     return [indent * level + line for line in lines]

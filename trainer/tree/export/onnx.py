@@ -95,7 +95,8 @@ class _Builder:
     constants: list[Any] = field(default_factory=list)
     features: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
-    position: dict[int, int] = field(default_factory=dict)  # index of the feature that a node of the tree tests
+    # for each node of the tree, the index of the feature that it tests
+    position: dict[int, int] = field(default_factory=dict)
     threshold: dict[int, float] = field(default_factory=dict)
     empty_left: set[int] = field(default_factory=set)  # nodes that send NaN left
     _numbers: dict[int, str] = field(default_factory=dict)
@@ -136,7 +137,7 @@ class _Builder:
 
     def test_empty(self, node: int, column: int) -> None:
         """Make a node test whether a cell is empty."""
-        present = self._add("Cast", [self._add("Not", [self._is_nan(column)])], to=11)  # double
+        present = self._add("Cast", [self._add("Not", [self._is_nan(column)])], to=11)  # ONNX type 11 is double
         self._tests(node, self._feature(present), 0.5)
 
     def test_category(self, node: int, column: int, codes: Sequence[int]) -> None:
@@ -227,7 +228,7 @@ class _Builder:
             high = self._add("Less", [value, self._constant(np.full(1, float(size)))])
             in_range = self._add("And", [low, high])
             code_or_size = self._add("Where", [in_range, value, self._constant(np.full(1, float(size)))])
-            out = self._add("Cast", [code_or_size], to=7)  # int64
+            out = self._add("Cast", [code_or_size], to=7)  # ONNX type 7 is int64
         self._codes[column] = out
         return out
 
@@ -236,7 +237,7 @@ class _Builder:
         above = self._add("Greater", [value, self._constant(np.full(1, low))])
         below = self._add("LessOrEqual", [value, self._constant(np.full(1, high))])
         outside = self._add("Not", [self._add("And", [above, below])])
-        return self._add("Cast", [outside], to=11)  # double
+        return self._add("Cast", [outside], to=11)  # ONNX type 11 is double
 
     def weighted_sum(self, values: Sequence[str], coefficients: Sequence[float]) -> str:
         """Return the sum of double (n, 1) `values` times coefficients, added in their order.
@@ -286,7 +287,7 @@ class _Builder:
         else:
             source = next(iter(self.names.values()), TENSOR)
             rows = self._add("Gather", [self._add("Shape", [source]), self._constant(np.zeros(1, np.int64))], axis=0)
-            self._add("ConstantOfShape", [rows], out=LEAF)  # zeros: the root is the only leaf
+            self._add("ConstantOfShape", [rows], out=LEAF)  # the root is the only leaf, so every row gets 0
             matrix_type = self.operators[-1].attribute.add()
             matrix_type.CopyFrom(_zero_value())
         labels = np.array([self.tree.classes[v.label] for v in self.tree.nodes], dtype=object)

@@ -22,9 +22,9 @@ from trainer.tree.splits.base import EMPTY, VALUE, Term
 from trainer.version import VERSION
 
 NAMESPACE = "http://www.dmg.org/PMML-4_4"
-# XML 1.0 has no way to write these
+# characters that XML 1.0 cannot represent
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# texts that readers of PMML arrays split or unescape in different ways are compared one by one
+# readers of PMML arrays split or unescape these texts in different ways, so such texts are compared one by one
 AWKWARD = re.compile(r'^$|^\s|\s$|["\\\t\r\n]')
 
 
@@ -105,7 +105,7 @@ def _mining_schema(model: ET.Element, tree: Tree, target: str) -> None:
     ET.SubElement(schema, "MiningField", {"name": target, "usageType": "target"})
     for j in tree.used_columns:
         column = tree.schema[j]
-        # an unknown category is compared as it is, equals none, and goes right, unless the contract refuses it
+        # `asIs` compares an unknown category as it is: it equals none and goes right. Otherwise the contract refuses it
         treatment = "returnInvalid" if j in tree.unknown_refused else "asIs"
         attributes = {"name": column.name, "invalidValueTreatment": treatment}
         if column.missing_code is not None:
@@ -217,7 +217,7 @@ def _if_missing(field: str, then: ET.Element, otherwise: ET.Element) -> ET.Eleme
 
 def _nodes(model: ET.Element, tree: Tree, writer: _Writer, *, default_children: bool) -> None:
     elements: dict[int, ET.Element] = {}
-    for v in tree.nodes:  # parents come first
+    for v in tree.nodes:  # parents precede their children in the list
         parent = model if v.id == 0 else elements[tree.parents[v.id]]
         element = ET.SubElement(parent, "Node", {"id": str(v.id), "score": tree.classes[v.label]})
         element.set("recordCount", str(v.rows))

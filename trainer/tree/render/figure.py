@@ -32,13 +32,13 @@ from trainer.tree.render.layout import (
 from trainer.tree.render.palette import ClassStyle, class_styles, distinct_styles, escape, frame, wrap
 from trainer.tree.render.words import Unseen, rows_text, words_trace
 
-# pieces of one side of a band; fewer if there are many nodes
+# number of pieces in one side of a band; fewer if the tree has many nodes
 STEPS = 18
 MANY_STEPS = 8
 MANY = 40
 RIBBON = 0.36
-STEEP = 4  # pixels across per pixel down at which a band does not yet look thin
-THICK = 0.45  # largest part of a level gap that a nearly horizontal band may fill
+STEEP = 4  # pixels across per pixel down, up to which a band does not look thin
+THICK = 0.45  # largest share of a level gap that a nearly horizontal band may fill
 
 
 def tree_figure(
@@ -93,7 +93,7 @@ def tree_figure(
     return {"data": [trace for trace in data if trace], "layout": layout}
 
 
-# ---- bands: each as wide as its rows, the rows of each class beside each other
+# ---- bands: as wide as their rows, split by class
 
 
 def _bands(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
@@ -127,8 +127,8 @@ def _middles(start: Point, end: Point, width: float, steps: int) -> list[tuple[f
     points = []
     across = abs(end[0] - start[0])
     down = end[1] - start[1]
-    slope = 2 * across / down  # half-way
-    clear = 3 * across / (8 * max(width, 1.0))  # the side towards the other band never turns back
+    slope = 2 * across / down  # slope of the band halfway
+    clear = 3 * across / (8 * max(width, 1.0))  # with this limit, the side towards the other band never turns back
     most = max(0.0, min(slope - STEEP, clear, THICK * down * slope / max(width, 1.0) - 1))
     for i in range(steps + 1):
         t = i / steps

@@ -11,7 +11,7 @@ from trainer.tree.render.palette import FONT, MAX_CLASSES
 from trainer.tree.render.paper import colour, svg_of
 from trainer.tree.render.tokens import LIGHT
 
-ROOM = (1100.0, 1400.0)  # pixels that a picture may take in a notebook
+ROOM = (1100.0, 1400.0)  # size in pixels that a picture may take in a notebook
 
 
 def tree_html(tree: Tree, lines: Sequence[str] = ()) -> str:

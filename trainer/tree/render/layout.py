@@ -19,7 +19,7 @@ MARGIN = 16
 GAP = 10
 LEVEL_GAP = 58
 LEVEL_ROOM = 132
-# widths of cards
+# widths of cards in pixels
 CARD = 196
 LEAF = 154
 COMPACT = 106
@@ -28,26 +28,26 @@ PAD = 10
 LINE = 15
 FONT = 12.5
 SMALL = 11.0
-FULL_TO = 6  # most cards without children at which leaves show their unseen rows
-# the square of a class, class bars, strips of leaves
+FULL_TO = 6  # leaves show their unseen rows if at most this many cards have no children
+# sizes in pixels: square of a class, class bars, strips of leaves
 SWATCH = 10
 BAR = 6
 STRIP = 12
 SHOWN_CATEGORIES = 3
-# most lines of a question: names may be cut, numbers never
+# limit on the lines of a question; names may be cut, but numbers never
 LINES = 3
 NUMBER_LINES = 12
-# most letters of a column name and of a class name in a card
+# limits on the letters of a column name and of a class name in a card
 CARD_NAME = 20
 CLASS_NAME = 13
-READABLE = 0.8  # a picture may be shrunk to this share of its size before levels are closed
+READABLE = 0.8  # a picture may shrink to this share of its size before levels are closed
 STRETCH = 1.35
-BAND = 104  # the width of a band that carries all rows
-AWAY = 6  # from a band to its words
+BAND = 104  # width of a band that carries all rows
+AWAY = 6  # distance from a band to its words
 
 Room = tuple[float, float]
 Point = tuple[float, float]
-Span = tuple[float, float]  # to the left and to the right of a centre
+Span = tuple[float, float]  # extent to the left and to the right of a centre
 Notes = Mapping[int, Sequence[str]]
 
 
@@ -61,10 +61,10 @@ class Box:
     width: float
     height: float
     lines: tuple[str, ...]
-    notes: tuple[str, ...]  # smaller words below the rule
+    notes: tuple[str, ...]  # smaller text below the rule
     closed: bool
     level: int
-    stacked: bool = False  # whether a leaf has its share below its class, not beside it
+    stacked: bool = False  # whether a leaf shows its share below its class instead of beside it
 
     @property
     def left(self) -> float:
@@ -113,7 +113,8 @@ class _Plan:
     stacked: bool
     level: dict[int, int] = field(default_factory=dict)
     lines: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    numbers: dict[int, int] = field(default_factory=dict)  # width of a card for the longest number of its question
+    # width that a card needs for the longest number of its question
+    numbers: dict[int, int] = field(default_factory=dict)
     notes: Notes = field(default_factory=dict)
 
     def ends(self, v: Node) -> bool:
@@ -283,7 +284,7 @@ def _spans(plan: _Plan, nodes: Sequence[Node]) -> dict[int, Span]:
 def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> dict[int, float]:
     """Return the centre of each open node: boxes of a level do not touch, parents stand midway above their children."""
     offset: dict[int, float] = {}
-    contour: dict[int, list[Span]] = {}  # leftmost and rightmost of each level below
+    contour: dict[int, list[Span]] = {}  # for each node, the leftmost and rightmost extent of every level below
     for v in reversed(nodes):
         span = spans[v.id]
         if plan.ends(v):

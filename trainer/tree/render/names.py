@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trainer.tree.render.palette import NAME_LENGTH, ClassStyle, distinct_styles, escape, short
 
 LEGEND_LENGTH = 32  # letters of a class name in a legend, which has more room than a card
-ALIKE = 6  # fewest common letters at the beginning or end that are left out
+ALIKE = 6  # a common beginning or end is left out if it has at least this many letters
 PIECES = re.compile(r"[^_\s.\-/]*[_\s.\-/]*")
 
 
@@ -41,13 +41,14 @@ def _without_common(name: str, others: Sequence[str], length: int) -> str:
     head = max((_common(name, other) for other in others), default=0)
     tail = max((_common(name[::-1], other[::-1]) for other in others), default=0)
     if max(head, tail) < ALIKE:
-        # names that begin differently are read from their beginning; a single one may differ at its end
+        # distinct beginnings identify the names, so cut their ends; a single name is shortened in its middle, since its
+        # end may matter
         return f"{name[: length - 1].rstrip(' _.-/')}…" if others else short(name, length)
     head, tail = min(head, len(name)), min(tail, len(name) - min(head, len(name)))
     start = _edge(name, head)
     end = len(name) - _edge(name[::-1], tail)
     start, end = min(start, end), max(start, end)
-    while True:  # add words before and behind while there is room
+    while True:  # add words before and behind as long as they fit
         before = _word_before(name, start)
         after = _word_after(name, end)
         if start > 0 and end - before + 2 <= length:

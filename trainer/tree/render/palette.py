@@ -13,14 +13,15 @@ from typing import Any
 from trainer.tree.numbers import MINUS, THIN
 
 COLOURS = 8
-MAX_CLASSES = 20  # beyond, the last of them is "Other"
+MAX_CLASSES = 20  # with more classes, the last one is "Other"
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "x", "pentagon", "star")
 NAME_LENGTH = 22
-LEGEND_LINE = 22  # pixels of a legend that takes one line
+LEGEND_LINE = 22  # height in pixels of a legend with one line
 FONT = 'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-NUMBER = re.compile(rf"(≤ )?{MINUS}?\d[\d,]*(\.\d+)?(E[+-]\d+)?")  # as a question writes it
+NUMBER = re.compile(rf"(≤ )?{MINUS}?\d[\d,]*(\.\d+)?(E[+-]\d+)?")  # a number as a question writes it
 WORD_BEGINS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\w)(?=…\w)")
-CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")  # a cut number would read as another one
+# a number at the end of a text; cut there, it would read as another number
+CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")
 NARROW = "fijlrtI.,:;'|!()[] ·-"
 WIDE = "mwMW%@×≤∞…"
 
@@ -139,7 +140,7 @@ def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
             finished.append(line.rstrip())
             line = ""
         line += piece
-        while text_width(line.rstrip(), size) > width and len(line) > 1:  # one word longer than a line
+        while text_width(line.rstrip(), size) > width and len(line) > 1:  # a single word is longer than a line
             keep = next(i for i in range(len(line), 0, -1) if i == 1 or text_width(line[:i], size) <= width)
             finished.append(line[:keep])
             line = line[keep:]

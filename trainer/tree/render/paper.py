@@ -17,8 +17,8 @@ from trainer.tree.render.tokens import CLASSES, LIGHT
 
 PAPER = 674.0  # pixels between the margins of a page
 SMALLEST = 0.7  # a picture may be shrunk to this share of its size
-ROOM = (0.8 * PAPER / SMALLEST, 1150.0)  # `first_view` lets pictures shrink to 0.8 itself
-MOST = 40  # pictures; the rules of a larger tree are in the text
+ROOM = (0.8 * PAPER / SMALLEST, 1150.0)  # `first_view` lets pictures shrink to 0.8 by itself
+MOST = 40  # limit on the pictures; the text has the rules of a larger tree
 INK = LIGHT["ink"]
 INK2 = LIGHT["ink-2"]
 EDGE = LIGHT["line-strong"]
@@ -56,7 +56,7 @@ def pictures(tree: Tree) -> list[Picture]:
 def below(tree: Tree, node: int) -> tuple[Tree, list[int]]:
     """Return the subtree at `node` as a tree of its own, and the id of each of its nodes in the whole tree."""
     ids = [node]
-    for i in ids:  # grows while it is read: breadth first
+    for i in ids:  # the list grows during the loop, which gives breadth-first order
         v = tree.nodes[i]
         if not v.is_leaf:
             ids += [v.left, v.right]

@@ -136,7 +136,7 @@ def _class_name(placed: PlacedBoxes, label: int, room: float) -> str:
     return fit(placed.brief.classes[label], room, FONT)
 
 
-@functools.lru_cache(maxsize=64)  # the leaves of a tree need the same names
+@functools.lru_cache(maxsize=64)  # all leaves of a tree need the same names
 def _names(classes: tuple[str, ...], length: int) -> tuple[str, ...]:
     return tuple(short_names(classes, length))
 

@@ -22,11 +22,11 @@ from trainer.errors import DataError, ModelFileError
 from trainer.table import ColumnSchema, EmptySide
 
 Schema = Sequence[ColumnSchema]
-Term = tuple[int, int, float]  # column, category, VALUE or EMPTY, coefficient
-VALUE = -1  # a term that is the value of its column
-EMPTY = -2  # a term that is 1 where the cell is empty and 0 elsewhere
+Term = tuple[int, int, float]  # column, category (or VALUE or EMPTY), coefficient
+VALUE = -1  # the term is the value of its column
+EMPTY = -2  # the term is 1 if the cell is empty, else 0
 
-# tests of the prediction kernel; each kind of split is one of them
+# tests of the prediction kernel; every kind of split is mapped to one of them
 BELOW = 1
 BETWEEN = 2
 AMONG = 3
@@ -371,7 +371,7 @@ def finite(value: Any) -> float:
     """Return a number of a model file; raise ModelFileError unless it is finite."""
     try:
         number = float(value)
-    except OverflowError:  # an integer of hundreds of digits
+    except OverflowError:  # the integer has hundreds of digits
         number = math.inf
     if not math.isfinite(number):
         raise ModelFileError("A split has a threshold or coefficient that is not a finite number.")

@@ -109,7 +109,7 @@ class Interval(NumericSplit):
         if math.isinf(self.low) and math.isinf(self.high) and left and self.missing is not EmptySide.LEFT:
             return (Condition(column=name, op="is not missing", value=None, missing=False),)
         ends = [c for c, end in ((above, self.low), (below, self.high)) if math.isfinite(end)]
-        # one condition cannot say "below or above", so the rules of the rows inside come first
+        # a single condition cannot say "below or above", so the rules for the rows inside must come first
         return tuple(ends) if left or len(ends) == 1 else ()
 
     def comparison(self, dialect: Dialect) -> str:

@@ -52,8 +52,8 @@ from trainer.tree.splits.threshold import Threshold
 OTHER_SIDE = {EmptySide.LEFT: EmptySide.RIGHT, EmptySide.RIGHT: EmptySide.LEFT} | {
     side: side for side in (EmptySide.FILL, EmptySide.REFUSE)
 }
-KEPT = 0.5  # smallest share of the gap between the two sides that rounded coefficients may leave
-FEW = 4096  # rows; of more, the nearest are tried before all are summed
+KEPT = 0.5  # rounded coefficients must leave at least this share of the gap between the sides
+FEW = 4096  # with more rows than this, the nearest ones are tried before all are summed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +223,7 @@ class Linear(NumericSplit):
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         sums: dict[str, float] = {}
-        for feature, level, a in self.terms:  # a column that appears twice is one term
+        for feature, level, a in self.terms:  # a column that appears in several terms counts once
             key = schema[feature].name if level == VALUE else _term_name(schema, feature, level)
             sums[key] = sums[key] + a if key in sums else a
         levels = {
@@ -325,7 +325,7 @@ class Linear(NumericSplit):
         for digits in range(1, MAX_DIGITS + 1):
             candidate = replace(self, coefficients=tuple(round_digits(a, digits) for a in scaled))
             if len(near) and not _parts(candidate, close, close_side, least_gap):
-                continue  # all rows leave at most the gap that some leave
+                continue  # the nearest rows already leave too small a gap, and more rows cannot widen it
             gap = _gap(candidate, rows, low_side)
             if gap is not None and gap[1] - gap[0] >= least_gap:
                 candidate = replace(candidate, threshold=shortest_between(*gap))
@@ -451,7 +451,7 @@ def _one_column(feature: int, value: float, empty: float, fill: float, threshold
     cut = threshold / value
     exchanged = value < 0
     if exchanged:
-        # a·x ≤ c with a < 0 is x ≥ c/a: the left side of x ≤ (just below c/a) is the other one
+        # a·x ≤ c with a < 0 is x ≥ c/a, which is the right side of x ≤ (just below c/a)
         cut = math.nextafter(cut, -math.inf)
     side = EmptySide.LEFT if empty_left != exchanged else EmptySide.RIGHT
     return Threshold(feature=feature, threshold=cut, missing=EmptySide.REFUSE if math.isnan(fill) else side), exchanged

@@ -94,7 +94,7 @@ class Missing(Split):
         return model.simple(model.name(self.feature), "isMissing")
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
-        # the indicator of an empty cell is at most 1/2 for any other row
+        # the indicator is 1 for an empty cell and 0 otherwise, so 1/2 separates them
         return ((self.feature, EMPTY, 1.0),), 0.5, True
 
     def wish(self, schema: Schema) -> str:

@@ -115,7 +115,7 @@ class Subset(Split):
         return f"{schema[self.feature].name} in {'|'.join(self.names(schema))}"
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
-        # the sum of the indicators is at most 1/2 for any other category
+        # the sum of the indicators is 1 for these categories and 0 for others, so 1/2 separates them
         return tuple((self.feature, c, 1.0) for c in self.codes), 0.5, True
 
     def names(self, schema: Schema) -> list[str]:
