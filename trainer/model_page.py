@@ -33,7 +33,8 @@ from trainer.tree.numbers import points_text
 TEMPLATE = Path(__file__).with_suffix(".html")
 STYLES = ("tokens.css", "carried.css", "questionnaire.css")
 SCRIPTS = ("tree_engine.js", "tree_picture.js", "questionnaire.js", "carried.js")
-SCRIPT_ESCAPES = {ord("<"): "\\u003C", ord(">"): "\\u003E", ord("&"): "\\u0026"}  # in JSON within a script element
+# escapes for JSON inside a script element
+SCRIPT_ESCAPES = {ord("<"): "\\u003C", ord(">"): "\\u003E", ord("&"): "\\u0026"}
 ADDRESS = """
     The page of the model, with its certificate and history, for those who may see it:
     <a href="{address}">{address}</a>."""
@@ -55,7 +56,7 @@ class Subject:
     statistics: Sequence[ColumnStatistics] | None = None
     permissions: Sequence[Permission] | None = None
     address: str = ""
-    dossier: str = ""  # the address of the dossier
+    dossier: str = ""  # address of the dossier
 
 
 def to_html(subject: Subject) -> str:

@@ -16,11 +16,11 @@ from scipy.special import betaincinv, betaln
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 
 ODDS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 50.0])  # factors by which the odds of a share may have changed
-HORIZON_DAYS = 365  # length of a monitoring period; then the next one starts
-WINDOW_DAYS = 28  # days with decisions from which the unit is chosen
-MAX_DISPERSION = 1.3  # below it each row is a bet
-CHANGES = 2 * len(ODDS)  # sizes of a change to bet on, growth first
-SMALLEST_LOG = -1e300  # in place of the logarithm of 0
+HORIZON_DAYS = 365  # length of a monitoring period, after which a new one starts
+WINDOW_DAYS = 28  # number of days with decisions from which the unit is chosen
+MAX_DISPERSION = 1.3  # if the dispersion is below this, each row is a bet
+CHANGES = 2 * len(ODDS)  # number of changes to bet on; growth comes first
+SMALLEST_LOG = -1e300  # replaces the logarithm of 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,8 @@ def dispersion(leaf_rows: CountArray) -> FloatArray:
     several = np.isfinite(ratio).any(axis=1)
     means = np.ones(len(ratio))
     means[several] = np.nanmean(ratio[several], axis=1)
-    days_before = np.searchsorted(days, np.arange(len(leaf_rows) + 1))  # days with decisions before each day
+    # for each day, the number of earlier days with decisions
+    days_before = np.searchsorted(days, np.arange(len(leaf_rows) + 1))
     enough = days_before >= WINDOW_DAYS
     ratios[enough] = means[days_before[enough] - WINDOW_DAYS]
     return ratios

@@ -24,7 +24,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.codegen import get_host_cpu_features
 
 FOLDER = Path(__file__).resolve().parent / "_ready"
-# LLVM's name of the processor, and those of its features that code may use, by machine
+# for each machine, LLVM's name of the processor and the features that compiled code may use
 LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "x86_64": (
         "x86-64-v3",
@@ -97,7 +97,7 @@ def ready(function: Any, name: str | None = None, files: type[CompileResultCache
     RuntimeError
         If no cache folder can be written.
     """
-    if not hasattr(function, "py_func"):  # NUMBA_DISABLE_JIT: plain Python
+    if not hasattr(function, "py_func"):  # with NUMBA_DISABLE_JIT, the function is plain Python
         return function
     function._cache = Ready(function.py_func, name or function.py_func.__module__, files)
     function.compile = _without_collector(function.compile)
@@ -109,7 +109,7 @@ def _without_collector(compile_function: Callable[..., Any]) -> Callable[..., An
 
     @wraps(compile_function)
     def compile_without_collector(*args: Any, **options: Any) -> Any:
-        if not gc.isenabled():  # an outer kernel compiles, or the program paused it
+        if not gc.isenabled():  # an outer kernel is compiling, or the program has disabled the collector
             return compile_function(*args, **options)
         gc.disable()
         try:
@@ -126,7 +126,7 @@ def cached_kernel(function: Callable[..., Any]) -> Any:
     It uses shipped code, runs without Python's lock, and is cached if numba finds a folder that can be written.
     """
     compiled = njit(nogil=True)(function)
-    with suppress(RuntimeError):  # there is none: each process compiles for itself
+    with suppress(RuntimeError):  # without a writable cache folder, each process compiles for itself
         ready(compiled)
     return compiled
 
@@ -136,5 +136,5 @@ def environment() -> dict[str, str]:
     if platform.machine() not in LEVELS:
         return {}
     level, features = LEVELS[platform.machine()]
-    # if no features are named, numba would use those of the current processor
+    # without any named features, numba would use those of the current processor
     return {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ",".join(f"+{f}" for f in features) or "+neon"}

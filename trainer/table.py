@@ -29,33 +29,34 @@ class ColumnKind(StrEnum):
 
     NUMERIC = "numeric"
     CATEGORICAL = "categorical"
-    BINARY = "binary"  # numbers 0 and 1 only; never binarised again
+    BINARY = "binary"  # only the numbers 0 and 1; never binarised again
 
 
 class MissingPolicy(StrEnum):
     """The policy for rows with an empty cell in a column."""
 
-    LEARN = "learn"  # splits of numbers learn where empty cells go; in categorical columns they are a category if training has any
-    DROP = "drop"  # leave the row out of training; such a row cannot be predicted
-    CATEGORY = "category"  # missing is a category of its own (categorical columns only)
-    REFUSE = "refuse"  # neither train nor predict
+    # splits of numbers learn a side for empty cells; a categorical column has them as a category if training has any
+    LEARN = "learn"
+    DROP = "drop"  # leave the row out of training, and refuse to predict such a row
+    CATEGORY = "category"  # treat missing as a category of its own; categorical columns only
+    REFUSE = "refuse"  # refuse such rows in training and in prediction
 
 
 class EmptySide(StrEnum):
     """The side of a split that takes an empty cell."""
 
-    REFUSE = "refuse"  # the row gets no answer
+    REFUSE = "refuse"  # the row gets no prediction
     LEFT = "left"
     RIGHT = "right"
-    FILL = "fill"  # a sum reads the fill value of the column's schema instead
+    FILL = "fill"  # a sum uses the fill value of the column's schema
 
 
 class UnknownPolicy(StrEnum):
     """The policy of prediction for a category that training did not have."""
 
-    BRANCH = "branch"  # answer every question about it with no; the answer has a note
-    WARN = "warn"  # the same, and estimators warn
-    REFUSE = "refuse"  # an error
+    BRANCH = "branch"  # answer every question about the category with no, and add a note
+    WARN = "warn"  # as BRANCH, and estimators also warn
+    REFUSE = "refuse"  # raise an error
 
 
 class RowNaming(StrEnum):
@@ -87,18 +88,19 @@ class ColumnSchema:
     categories: tuple[str, ...] = ()
     missing: MissingPolicy = MissingPolicy.DROP
     unit: str = ""
-    special: tuple[float, ...] = ()  # codes declared as special values, in ascending order; numeric columns only
-    # facts about the training values; columns that differ only in these are the same column
-    decimals: int | None = field(default=None, compare=False)  # 13: more than 12; None: not known
-    change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None: not known
-    fill: float | None = field(default=None, compare=False)  # None: no sum fills this column
+    special: tuple[float, ...] = ()  # numbers that are codes, in ascending order; numeric columns only
+    # facts about the training values; they do not count when columns are compared
+    decimals: int | None = field(default=None, compare=False)  # 13 means more than 12; None if not known
+    change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None if not known
+    fill: float | None = field(default=None, compare=False)  # None if no sum fills this column
     fill_seen: bool = field(default=True, compare=False)
-    range: tuple[float, float] | None = field(default=None, compare=False)  # holds all training values; None: not known
+    # contains all training values; None if not known
+    range: tuple[float, float] | None = field(default=None, compare=False)
     unknown: UnknownPolicy = field(default=UnknownPolicy.WARN, compare=False)
-    # meanings of special values, by the number as text
+    # maps a special value, written as text, to its meaning
     meanings: Mapping[str, str] = field(default_factory=dict, compare=False)
     ordered: bool = field(default=False, compare=False)  # whether the file or frame declares an order of the categories
-    names_rows: RowNaming | None = field(default=None, compare=False)  # None: the values do not name the rows
+    names_rows: RowNaming | None = field(default=None, compare=False)  # None if the values do not name the rows
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:
@@ -425,11 +427,11 @@ def fingerprint(table: Table, labels: Labels | None = None) -> str:
     """Return the SHA-256 digest of the canonical rows: schema, values as little-endian float64, label codes and classes."""
     digest = hashlib.sha256()
     for column in table.columns:
-        # decimals and unit of change follow from the rows, and the training writes them after it has read these
+        # decimals and unit of change follow from the rows, and training adds them only after it has read these
         schema = replace(column.schema, decimals=None, change_unit=None, fill=None)
         digest.update(repr(sorted(schema.to_json().items())).encode())
-        values = column.values + 0.0  # -0.0 and 0.0 compare equal, so they must hash equal
-        values[np.isnan(values)] = np.nan  # one bit pattern for every empty cell
+        values = column.values + 0.0  # adding 0.0 turns -0.0 into 0.0: they are equal, so they must have the same hash
+        values[np.isnan(values)] = np.nan  # give every empty cell the same bit pattern
         digest.update(np.ascontiguousarray(values, dtype="<f8").data)
     if labels is not None:
         digest.update(repr((labels.name, labels.classes)).encode())

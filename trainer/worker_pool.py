@@ -88,7 +88,7 @@ class WorkerPool(Generic[Job]):
                     more = work(job)
                 else:
                     offer.help()
-            except BaseException as found:  # it is raised again by the calling thread
+            except BaseException as found:  # the calling thread raises it again
                 error = found
             with self._changed:
                 self._error = self._error or error

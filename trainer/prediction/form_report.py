@@ -20,12 +20,12 @@ from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import column_number
 
-FEWEST_ROWS = 20  # with fewer rows in a call its columns are not judged
-EXAMPLES = 3  # unknown categories that a warning names
-FAR = 0.25  # widths of the training range; a number farther outside of it gets a warning
+FEWEST_ROWS = 20  # in a call with fewer rows, columns are not judged
+EXAMPLES = 3  # number of unknown categories that a warning names
+FAR = 0.25  # a number gets a warning if it lies outside the training range by more than this share of its width
 ANSWERED_NO = "Every question about it is answered with no."
 
-WordCounts = Mapping[str, Mapping[str, int]]  # by column, the number of cells with each unknown word
+WordCounts = Mapping[str, Mapping[str, int]]  # for each column, the number of cells with each unknown word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,10 +238,10 @@ def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
     low, high = np.array([ends for _, ends in ranged]).T
     inside = ((cells >= low) & (cells <= high)).sum(axis=0)
     if any(tree.schema[j].special for j, _ in ranged):
-        return True  # codes may look like values outside the range; only the full examination excludes them
+        return True  # special codes may look like values outside the range; only the full examination excludes them
     if not (inside <= (1 - PART) * len(cells)).any():
         return False
-    # empty cells are neither inside nor outside
+    # empty cells are neither inside nor outside the range
     outside = ((cells < low) | (cells > high)).sum(axis=0)
     return bool(((outside >= PART * (inside + outside)) & (outside > 0)).any())
 

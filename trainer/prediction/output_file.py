@@ -37,10 +37,10 @@ class Piece(NamedTuple):
     """Rows of a result from number `first` on."""
 
     first: int
-    leaves: CodeArray  # int32 (n,)
-    usable: BoolArray  # (n,), whether a row has a prediction
-    more: Sequence[list[Any]] = ()  # further columns
-    file_columns: pa.RecordBatch | None = None  # the columns of the file
+    leaves: CodeArray  # int32 (n,), leaf of each row
+    usable: BoolArray  # bool (n,), whether a row has a prediction
+    more: Sequence[list[Any]] = ()  # further columns, such as explanations
+    file_columns: pa.RecordBatch | None = None  # columns of the input file to copy
 
 
 class Writer(Protocol):
@@ -70,7 +70,7 @@ class CsvWriter:
             [label(tree.classes[int(tree.labels[v.id])]), *map(repr, tree.probabilities[v.id].tolist()), v.id]
             for v in tree.nodes
         ]
-        self.cells.append([""] * (len(tree.classes) + 2))  # cells of a row without a prediction
+        self.cells.append([""] * (len(tree.classes) + 2))  # the last entry serves rows without a prediction
         self.answers = ["," + csv_line(cells) for cells in self.cells]
 
     def write(self, piece: Piece) -> None:

@@ -43,10 +43,10 @@ from trainer.prediction.form_report import FormWatch, Reread, count_changes, ren
 from trainer.prediction.output_file import CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
 from trainer.tree.file import ModelFile
 
-PIECE = 50_000  # rows read, predicted and written at a time
-LISTED = 20  # problems that an error names at most
+PIECE = 50_000  # rows that are read, predicted and written at a time
+LISTED = 20  # limit on the problems that an error names
 
-Report = Callable[[str, int, int], None]  # phase, rows done, rows in all (0: not known yet)
+Report = Callable[[str, int, int], None]  # phase, rows done and rows in total; 0 if not yet known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ class RowSource:
     encoding: str | None = None
     header: bool | None = None
     sheet: str | None = None
-    keep: bool = False  # copy all its columns into the result
+    keep: bool = False  # whether to copy all columns of the file into the result
     training: TrainingSet | None = None
 
 
@@ -186,7 +186,7 @@ def _predict(
             if len(problems) >= LISTED:
                 break
             continue
-        if not problems:  # after an error nothing is written; later pieces are only searched for further errors
+        if not problems:  # after an error nothing is written; later pieces are only checked for further errors
             matrix = rows.table.matrix()
             leaves = tree.apply(matrix)
             further = more.of(matrix, rows.usable) if more else ()
@@ -274,7 +274,7 @@ def _with_changes(model: ModelFile, source: RowSource, proposals: tuple[ChangedF
 
 def _readable(pieces: Iterable[tuple[Any, Any]]) -> Iterator[Reread]:
     for (rows, *_), (other, *_) in pieces:
-        if isinstance(rows, DataError) or isinstance(other, DataError):  # the file changed since it was predicted
+        if isinstance(rows, DataError) or isinstance(other, DataError):  # the file has changed since it was predicted
             raise rows if isinstance(rows, DataError) else other
         yield Reread(rows.table.matrix(), rows.usable, other.table.matrix())
 
@@ -291,13 +291,14 @@ class _Total:
         self.labels = np.zeros(len(tree.classes), np.int64)
         self.unknown: Counter[str] = Counter()
         self.empty = self.unseen = 0
-        self.outside = np.zeros(len(tree.used_columns), np.int64)  # cells outside the training range
+        # number of cells outside the training range, by used column
+        self.outside = np.zeros(len(tree.used_columns), np.int64)
         self.respelled: Counter[str] = Counter()
         self.blank_words: dict[str, Counter[str]] = {}
         self.watch = FormWatch(tree)
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
-        self.around: list[str] = []  # notes on the format and on lines that are not rows
+        self.around: list[str] = []  # notes on the format and on lines that are no rows
         self.life: dict[str, Counter[str]] = {}
 
     def add(self, rows: ModelRows, leaves: CodeArray) -> None:

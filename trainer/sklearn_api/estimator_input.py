@@ -46,7 +46,7 @@ from trainer.tree.nodes import Tree
 
 NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
-PLAIN = (str, bool, np.bool_, *NUMBERS)  # types that a column of Python objects may hold
+PLAIN = (str, bool, np.bool_, *NUMBERS)  # types of cells that a column of Python objects may hold
 TOO_PRECISE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
 TOO_LARGE = "whole numbers beyond 2^53, which a double cannot tell apart. Make the column text, or divide its values."
 
@@ -89,8 +89,8 @@ def _kept_dtype(X: Any) -> type[np.float64] | None:
 class InputRows(NamedTuple):
     """Rows to predict, and their unknown categories."""
 
-    matrix: FloatArray  # (n, p), of any type of numbers
-    unknown: dict[str, Counter[str]]  # by column, the number of cells of each unknown category
+    matrix: FloatArray  # (n, p), of any numeric type
+    unknown: dict[str, Counter[str]]  # for each column, the number of cells with each unknown category
 
 
 def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> InputRows:
@@ -215,11 +215,11 @@ def _codes(column: ColumnSchema, texts: list[str | None]) -> tuple[FloatArray, s
 def _refuse_large(X: Any) -> None:
     """Raise ValueError if the array has integers that a double would round."""
     if not isinstance(X, (np.ndarray, list, tuple)):
-        return  # a sparse matrix, or nothing that can be trained on: scikit-learn says so
+        return  # scikit-learn reports an error for a sparse matrix or anything else that cannot be trained on
     try:
-        # NumPy would round the integers of a list that also has floats
+        # read lists as objects, because NumPy would round the integers of a list that also has floats
         values = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
-    except ValueError:  # rows of different lengths
+    except ValueError:  # the rows differ in length
         return
     if values.dtype.kind not in "iuO" or values.ndim != 2 or not values.size:
         return
@@ -243,7 +243,7 @@ def _refuse_missing_labels(y: Any) -> None:
     else:
         cells = list(y) if isinstance(y, (list, tuple)) else np.asarray(y)
     if isinstance(cells, np.ndarray) and (cells.dtype != object or cells.ndim != 1):
-        return  # numbers: scikit-learn looks at them
+        return  # scikit-learn checks arrays of numbers
     missing_row = next((i for i, cell in enumerate(cells) if _is_missing(cell)), None)
     if missing_row is not None:
         raise ValueError(
@@ -270,7 +270,7 @@ def typed_labels(y: Any) -> Any:
     if isinstance(series, nw.Series):
         cells = series.to_list()
     elif getattr(y, "ndim", 0) == 1 and (not isinstance(y, np.ndarray) or y.dtype == object):
-        cells = list(y)  # objects, or an array of pandas with a type of its own
+        cells = list(y)  # an object array, or a pandas array with a type of its own
     else:
         return y
     is_bool = [isinstance(cell, (bool, np.bool_)) for cell in cells]
@@ -297,7 +297,7 @@ def _frame(X: Any) -> nw.DataFrame | None:
 
 
 def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) -> None:
-    # scikit-learn compares the column names of pandas and polars frames; those of pyarrow tables are compared here
+    # scikit-learn compares the column names of pandas and polars frames; those of pyarrow tables are compared below
     _check_feature_names(estimator, X, reset=reset)
     if reset:
         if not hasattr(estimator, "feature_names_in_") and all(isinstance(name, str) for name in frame.columns):
@@ -367,7 +367,7 @@ def _declared_order(series: nw.Series) -> Sequence[str]:
     if isinstance(native, pa.ChunkedArray):
         return declared_order(native)
     dtype: Any = getattr(native, "dtype", None)
-    if getattr(dtype, "ordered", False):  # pandas
+    if getattr(dtype, "ordered", False):  # a pandas column
         return [str(category) for category in dtype.categories]
     return [str(category) for category in series.dtype.categories] if isinstance(series.dtype, nw.Enum) else ()
 
@@ -438,7 +438,7 @@ def _numbers_of_texts(series: nw.Series) -> FloatArray | None:
 def _numbers(name: str, series: nw.Series) -> FloatArray:
     """Return the column as float64, NaN where a cell is empty; raise ValueError for infinite numbers."""
     if series.dtype.is_integer():
-        # use Python's integers, because the smallest 64-bit integer has no absolute value of its type
+        # use Python's integers, since the absolute value of the smallest 64-bit integer overflows
         ends = [int(end) for end in (series.min(), series.max()) if end is not None]
         if any(abs(end) > LARGEST_EXACT for end in ends):
             raise ValueError(f"Column '{name}' has {TOO_LARGE}")
@@ -450,7 +450,7 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
     try:
         objects = _numbers_of_texts(series) if objects is None else objects
         values = series.cast(nw.Float64).to_numpy().astype(np.float64) if objects is None else objects
-    except Exception as error:  # each frame library has its own
+    except Exception as error:  # each frame library raises its own exceptions
         raise ValueError(
             f"Column '{name}' was numeric in training and now contains something else: {error}. Give numbers, or empty cells."
         ) from error
@@ -467,7 +467,8 @@ def _texts(series: nw.Series) -> list[str | None]:
     kind = str(series.dtype)
     if kind in ("Object", "Categorical", "Enum", "Unknown"):
         present = [cell for is_null, cell in zip(missing, cells, strict=True) if not (is_null or _is_missing(cell))]
-        declared = kind in ("Categorical", "Enum")  # such as the intervals of pandas' cut
+        # declared categories may be of any type, such as the intervals of pandas' cut
+        declared = kind in ("Categorical", "Enum")
         odd = next((c for c in present if isinstance(c, ODD) or not (declared or isinstance(c, PLAIN))), None)
         if odd is not None:
             raise ValueError(

@@ -62,7 +62,8 @@ from trainer.tree.nodes import Tree
 from trainer.tree.render.html import tree_html
 from trainer.workbench.requests import Bench, bench_of
 
-COMMON_DEFAULTS = {"missing": "learn", "unknown": "warn"}  # parameters that every classifier has beside its method's
+# parameters that every classifier has in addition to its method's
+COMMON_DEFAULTS = {"missing": "learn", "unknown": "warn"}
 
 
 class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -139,7 +140,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         tree = mark_identifiers(tree, problem.table)
         fitted = fitted_file(self._method, tree, problem, settings, weighted=integer_weights is not None)
         self._fitted = replace(fitted, sizes=size or None)
-        self.tree_ = fitted.tree  # unlike `tree`, it has the training range of each column
+        self.tree_ = fitted.tree  # unlike `tree`, this one has the training range of each column
         self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
         if message := limit_warning(self.certificate_, limits_of(settings)):
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
@@ -242,7 +243,8 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         target = getattr(y, "name", None)
         table, y = read_table(self, X, y)
         row_costs = read_row_costs(costs, y) if settings.get("costs") == EACH_ROW and costs is not None else None
-        classes = np.unique(y)  # with costs, a class whose rows are all left out may still label a leaf
+        # take all classes, because with costs a class without remaining rows may still label a leaf
+        classes = np.unique(y)
         table, training_rows = apply_policy(table, policy)
         table = table.with_schema(with_unknown(table.schema, {"": unknown}))
         if groups is not None:
@@ -270,11 +272,12 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             table = table.take(training_rows)
             y = y[training_rows]
             weights = weights[training_rows]
-        # as in scikit-learn, a class without weight is still a class; but a method of two classes needs two with weight
+        # as in scikit-learn, a class without weight is still a class; only two-class methods require two classes with
+        # weight
         self.classes_ = np.unique(y) if self._method.two_classes and len(classes) > 2 else classes
         codes = np.searchsorted(self.classes_, y)
         if self._method.two_classes and len(self.classes_) > 2:
-            # scikit-learn's checks look for the first sentence
+            # scikit-learn's own tests look for the first sentence
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: "
                 f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
@@ -307,7 +310,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         Bench
             The session. Only the classifier of `exact` counts good trees.
         """
-        # copy the estimator, so that the fitted state stays
+        # work on a copy, so that the fitted state of this estimator stays
         problem, settings, _ = clone(self)._problem(X, y, sample_weight, costs, edits=True)
         self._method.check(settings, problem.names)
         return bench_of(self._method, problem.searched, searched_settings(problem, settings))
@@ -426,7 +429,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._method.two_classes
         tags.input_tags.allow_nan = True
-        tags.input_tags.string = False  # text needs a data frame; an array of text is refused
+        tags.input_tags.string = False  # text needs a data frame, so an array of text is refused
         return tags
 
 

@@ -107,7 +107,7 @@ def load(path: str | Path) -> TreeClassifier:
     estimator.sizes_ = list((model.sizes or {}).get("tried", []))
     names = [column.name for column in model.tree.schema]
     estimator.n_features_in_ = len(names)
-    if names != [f"x{j}" for j in range(len(names))]:  # the names of an array without names
+    if names != [f"x{j}" for j in range(len(names))]:  # these names mean that the training array had no column names
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator
 

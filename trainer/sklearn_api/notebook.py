@@ -22,7 +22,7 @@ from trainer.methods.monitor import Monitor
 from trainer.tree.describe import number_text
 
 BAR_DELAY_SECONDS = 0.5  # shorter trainings show no bar
-# a training that starts this soon after a stopped one is the next of a loop, and the user wants to end the loop
+# a training that starts this soon after a stopped one belongs to a loop, which the user wants to end, too
 REPEAT_SECONDS = 1.0
 STOPPED_MESSAGE = (
     "Training was stopped by Ctrl-C. The best tree so far is kept; its certificate says what is proved about it."
@@ -83,7 +83,7 @@ def _stop_on_interrupt(monitor: Monitor) -> Iterator[None]:
     """Let the first Ctrl-C in the block end the search; a second one raises KeyboardInterrupt."""
     default_handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or default_handler is not signal.default_int_handler:
-        yield  # signal handlers need the main thread, and the application's own handler must stay
+        yield  # only the main thread may set signal handlers, and an application's own handler must stay
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -105,7 +105,7 @@ class _Bar:
     """One line with method, phase, incumbent, bound and gap; removed when the training ends."""
 
     def __init__(self, name: str) -> None:
-        # tqdm.auto needs ipywidgets in a notebook; without them it would warn and also write a line of text
+        # in a notebook, tqdm.auto without ipywidgets would warn and write an additional line of text
         module = "tqdm.auto" if importlib.util.find_spec("ipywidgets") else "tqdm"
         self._line: Any = importlib.import_module(module).tqdm(
             desc=name, bar_format="{desc} [{elapsed}]{postfix}", leave=False, delay=BAR_DELAY_SECONDS

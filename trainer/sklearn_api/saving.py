@@ -64,7 +64,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
         metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)},
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(
-            replace(problem.table, groups=None),  # they chose no rows that the file lists
+            replace(problem.table, groups=None),  # groups did not choose any rows that the file lists
             np.arange(len(problem.table)),
             np.zeros(0, np.int64),
             None,

@@ -19,8 +19,8 @@ from trainer.workbench.good_trees import good_request
 from trainer.workbench.requests import ConflictError, WorkbenchSession
 from trainer.workbench.spreads import spreads
 
-PROOF_LIMITS = ProofLimits(seconds=60.0)  # a longer proof is left to the command line, as after a training
-PARTIAL_SECONDS = 0.25  # between pieces of a price list
+PROOF_LIMITS = ProofLimits(seconds=60.0)  # the command line can write longer proofs, as after a training
+PARTIAL_SECONDS = 0.25  # time between two pieces of a price list
 Emit = Callable[[dict[str, Any]], None]
 
 
@@ -60,7 +60,7 @@ def complete(
     except SolverError as error:
         return {"status": "stopped", "reason": str(error)}, None
     record = dict(result.summary)
-    record.pop("metrics", None)  # the accuracy on held-out rows is hidden while editing
+    record.pop("metrics", None)  # hide the accuracy on held-out rows while the user edits
     record["seconds"] = monitor.elapsed()
     if base is not None:
         record["changes"] = changes(session, base, result.tree)
@@ -107,7 +107,7 @@ def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Mo
                 "proved": price.proved,
                 "errors": price.errors
                 if session.problem.costs is None
-                else None,  # with costs, rows are copied and their errors mean nothing
+                else None,  # with costs, rows are copied, so their errors have no meaning
                 "leaves": price.leaves,
             }
         )

@@ -15,7 +15,7 @@ from trainer.table import ColumnSchema
 from trainer.tree.shapes import Shape
 from trainer.tree.splits import Split, goes_left, split_from_json
 
-MOST_TREES = 5_000  # some 300 kB of JSON
+MOST_TREES = 5_000  # limit on the trees, which take about 300 kB of JSON
 ShortTree = Any  # a class code, or [question, tree for yes, tree for no]
 
 

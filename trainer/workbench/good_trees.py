@@ -21,10 +21,10 @@ from trainer.tree.shapes import LabelledShape
 from trainer.workbench.ballot import ballot_record
 
 IMPORTANCE = ("importance_least", "importance_most")
-COUNTING = "counting"  # the status of a record whose slow parts are still missing
-MOST_STEPS = 200  # points of the curve of tolerances
-MOST_COMPARED = 24  # only this many listed trees are compared pairwise
-Filter = tuple[str, Any]  # the name in a request, and its value
+COUNTING = "counting"  # status of a record whose slow parts are still missing
+MOST_STEPS = 200  # limit on the points of the curve of tolerances
+MOST_COMPARED = 24  # only the first trees of the list are compared pairwise, up to this number
+Filter = tuple[str, Any]  # name in a request, and its value
 T = TypeVar("T")
 
 
@@ -317,7 +317,7 @@ class GoodRecord:
         shapes = [shape for _, shape in self.good.first(self.request.listed)]
         trees = [self.good.predict(shape) for shape in shapes[:MOST_COMPARED]]
         weights = self.bench.space.weights
-        # the copies of all rows have the same total weight
+        # scale to rows of the problem, since the copies of each row have the same total weight
         self.differ = [[int(weights[a != b].sum()) * self.problem.n // self.searched.n for b in trees] for a in trees]
         return [self.tree(shape) for shape in shapes]
 

@@ -57,9 +57,9 @@ from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of, row
 TICK = 0.05
 MEMORY_TICKS = 10
 MOST_LISTED = 100_000
-MAX_LINE = 10**12 - 1  # largest line of a file that a request can name
+MAX_LINE = 10**12 - 1  # largest line number of a file that a request can name
 SLACKS = ("slack", "slack_rows", "slack_cost")
-CONFIRMED_WORK = 5_000_000  # largest rows × questions^(depth − 1) at which a plain search confirms an optimum
+CONFIRMED_WORK = 5_000_000  # limit on rows × questions^(depth − 1) up to which a plain search confirms an optimum
 T = TypeVar("T")
 
 
@@ -344,7 +344,7 @@ class WorkbenchSession:
         assert isinstance(self.bench, NumericWorkbench)
         if (proof := numeric_proof(self.bench, bound, depth)) is not None:
             return proof
-        bench = Workbench(as_questions(self.searched), depth=depth)  # has the same trees
+        bench = Workbench(as_questions(self.searched), depth=depth)  # this space has the same trees
         return restricted_proof(bench, bench.wishes([w.text for w in wishes]), bound, depth, stop)
 
     @property
@@ -433,7 +433,8 @@ class WorkbenchSession:
                 {"agree_rows": "give a tree to agree with and the rows on which to agree, or neither."}
             )
         weights = self.problem.table.weights
-        if weights is not None and request.slack_rows is not None:  # given as a weight, counted in steps
+        # the request gives a weight, while the search counts in steps of weights
+        if weights is not None and request.slack_rows is not None:
             request = replace(request, slack_rows=str(amount(request.slack_rows, "slack_rows") / weights.step))
         problem = self._good_problem
         rows = self.agree_rows(request)

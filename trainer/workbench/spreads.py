@@ -14,7 +14,7 @@ from trainer.tree.numbers import decimal_text
 from trainer.tree.splits import goes_left
 from trainer.workbench.requests import WorkbenchSession
 
-MOST_VALUES = 500  # stops of a slider; of more values only some are stops, and the counts stay exact
+MOST_VALUES = 500  # limit on the stops of a slider; with more values, only some are stops, but the counts stay exact
 
 
 def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
