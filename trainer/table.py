@@ -1,8 +1,8 @@
 """Column and Table: what was uploaded, in its own units, with the schema that a model file keeps.
 
-A column is stored as one float64 array. Numeric and binary columns hold their values (NaN: missing); categorical columns hold
-the code of the category as a float (an index into `categories`, NaN: missing), so that a whole table is one matrix that the
-prediction kernel reads.
+A column is stored as one float64 array. Numeric and binary columns hold their values. Categorical columns hold the code of the
+category, an index into `categories`, as a float. NaN means missing. So a whole table is one matrix that the prediction kernel
+reads.
 """
 
 from __future__ import annotations

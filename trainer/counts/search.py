@@ -193,7 +193,7 @@ def _less(end: End, rows: End) -> End:
 
 
 def _rising(choices: Sequence[Choice]) -> BestByLeaves:
-    """Return the best trees of at most 1, 2, … leaves from the best of exactly so many."""
+    """Return the best trees of at most 1, 2, … leaves from the best trees of exactly 1, 2, … leaves."""
     rising = [choices[0]]
     for choice in choices[1:]:
         rising.append(choice if choice[0] > rising[-1][0] else rising[-1])

@@ -16,9 +16,9 @@ DECIMALS = 9  # imbalances are equal if they agree to this many decimals
 def deal_groups(counts: CountArray, shares: FloatArray, seed: int) -> np.ndarray:
     """Assign each group to a part, with class shares as even as possible.
 
-    Minimises Pearson's chi-squared statistic of the classes, and of the rows, over the parts: greedily from the largest
-    group to the smallest, then by moves of one group and swaps of two while they help. Groups with the same counts are
-    interchangeable; a seeded shuffle decides between them.
+    Minimises Pearson's chi-squared statistic of the classes, and of the rows, over the parts. It deals greedily from the
+    largest group to the smallest, and then moves one group or swaps two while that helps. Groups with the same counts
+    are interchangeable; a seeded shuffle decides between them.
 
     Parameters
     ----------

@@ -64,8 +64,8 @@ def of_groups(correct: FloatArray, n: FloatArray, folds: int = 0) -> Interval | 
     Notes
     -----
     A bootstrap draws whole groups and gives the variance of the share. The effective number of rows is the number of independent
-    rows with this variance (Korn & Graubard, 1998): 40 patients whose rows agree count as 40, not as 400 rows. It is reduced by
-    the ratio of the normal quantile to that of Student's t with groups − 1 degrees of freedom, squared, and by folds as in
+    rows with this variance (Korn & Graubard, 1998): 40 patients whose rows agree count as 40, not as 400 rows. It is multiplied
+    by the squared ratio of the normal quantile to that of Student's t with groups − 1 degrees of freedom. Folds reduce it as in
     `of_folds`. Wilson's interval is computed with this number of rows.
     """
     has_rows = n > 0

@@ -34,8 +34,8 @@ class Optimum:
 class Completion:
     """The best tree that satisfies the wishes; cost and proved bound in rows; `tree` has (question, yes, no) and classes.
 
-    `found` is False if no tree satisfies the wishes (then `conflict` is a minimal set of wishes without a tree), or if the search was
-    stopped before it had one.
+    `found` is False if no tree satisfies the wishes, or if the search was stopped before it had one. In the first case `conflict` is a
+    minimal set of wishes without a tree.
     """
 
     wishes: tuple[EditConstraint, ...]

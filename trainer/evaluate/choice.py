@@ -1,8 +1,9 @@
 """Choose a variant and estimate its accuracy on new rows.
 
-The rule takes the simplest variant within one standard error of the best one (Breiman et al., 1984): the highest mean accuracy or,
-if answers have costs, the least mean cost per row. The best of many variants looks better than it is. Two estimates are unbiased by the choice: rows held out of the whole study, and nested
-folds, which repeat the choice without the fold that measures it (Stone, 1974).
+The rule takes the simplest variant within one standard error of the best one (Breiman et al., 1984). The best one has the highest
+mean accuracy or, if answers have costs, the least mean cost per row. The best of many variants looks better than it is. Two
+estimates are not biased by the choice: one on rows held out of the whole study, and one by nested folds. These repeat the choice
+without the fold that measures it (Stone, 1974).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run a study: every variant on the same folds of every data set.
 
-Each fold gives one record. `test_share` holds rows out of the whole study. With `nested`, every pair of folds is left out as well:
-trees grown without folds o and i choose a variant for o by their accuracy on i. `trainer.evaluate.choice` turns that into an
+Each fold gives one record. `test_share` holds rows out of the whole study. With `nested`, every pair of folds is left out as well.
+Trees without the folds o and i choose a variant for o by their accuracy on i. `trainer.evaluate.choice` turns that into an
 unbiased estimate.
 
 Records are appended to a file as they come, one JSON object per line. A study that is started again with the same file computes
@@ -188,7 +188,7 @@ class FoldRecord:
     confusion: list[list[int]] = field(default_factory=list)
     # nodes of the tree; empty if rows are held out or the tree is large
     tree: list[dict[str, Any]] = field(default_factory=list)
-    group: str = ""  # columns whose groups stay in one fold
+    group: str = ""  # column whose groups stay together in a fold, if any
     time: str = ""
     # for each group of the judged rows: group, correct rows and rows
     by_group: list[list[int]] = field(default_factory=list)

@@ -144,7 +144,7 @@ class ScipSession:
     def interrupt(self) -> None:
         """Interrupt SCIP; between its phases that has no effect, so callers must repeat it."""
         if self.scip.getStage() in (SCIP_STAGE.PRESOLVING, SCIP_STAGE.SOLVING):
-            # the phase may end between the two calls
+            # the phase may end after the check, and then this call fails
             with contextlib.suppress(Exception):
                 self.scip.interruptSolve()
 

@@ -24,7 +24,7 @@ MOST_VALUES_SHARE = 0.2  # if a column has more distinct texts per row, an unkno
 
 
 class NameEvidence(Enum):
-    """What one name says about the first line."""
+    """Evidence of one name about the first line: a row, names, or neither."""
 
     ROW = "row"
     NAMES = "names"

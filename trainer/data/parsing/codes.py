@@ -32,8 +32,8 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
 
     `values`, float64 (n,), occur in one row each, or in `rows`, int64 (n,). A number of BELOW is a code if no other
     value is negative. A number of ABOVE is a code if it is at least twice as large as all other values. Each needs at
-    least two rows. Among at least MANY_VALUES other values, a number such as −999 or 9999 is a code wherever it stands,
-    if it is SPIKE times as frequent as each of them.
+    least two rows. A number such as −999 or 9999 among at least MANY_VALUES other values is a code, whatever its size, if it
+    is SPIKE times as frequent as each of them.
     """
     finite = np.isfinite(values)
     distinct, place = np.unique(values[finite], return_inverse=True)

@@ -20,8 +20,8 @@ WORDS = {"comma": ",", "point": ".", "dot": ".", "space": " ", "apostrophe": "'"
 class ParsingChoices:
     """Choices by column ("" for every column), and choices for the file; None means "detect"."""
 
-    decimal: Mapping[str, str] = field(default_factory=dict)  # decimal sign
-    thousands: Mapping[str, str] = field(default_factory=dict)  # thousands separator
+    decimal: Mapping[str, str] = field(default_factory=dict)
+    thousands: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)  # kind of each column, in the form that `kind_of` reads
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # words that mean an empty cell
     # spellings to replace; an empty mapping merges all that look alike

@@ -265,8 +265,8 @@ def numbers_rows(name: str, values: FloatArray) -> str:
 def may_number_rows(values: FloatArray) -> str:
     """Say why whole numbers in any order may name the rows; "" if nothing speaks for it.
 
-    All are different. They leave out few numbers between the lowest and the highest, or they are long, have as many
-    digits each, and are spread evenly, as account numbers are.
+    All are different. Either they leave out few numbers between the lowest and the highest, or they look like account
+    numbers: long, with equal numbers of digits, and evenly spread.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 Keegan, Forbes, Corry & Abolghasemi (accelerated BendOCT), Algorithm 1 with its tabular solver; kernels/depth_two.py counts the
 tables.
 
-Cuts of nested sets of rows must require the same subtree, so ties are always broken in the same way: fewest leaves, then the
-smallest root feature, then the left child split before the right one, then the smallest child features. Labels are the smallest
+Cuts of nested sets of rows must require the same subtree, so ties are always broken in the same order. It is: fewest leaves, the
+smallest root feature, the left child split before the right one, the smallest child features. Labels are the smallest
 majority class. Values are compared as exact integers (weight * denominator of kappa - numerator * leaves).
 """
 

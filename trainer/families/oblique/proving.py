@@ -163,7 +163,7 @@ class PlaneProof:
         return self._open_goals([math.ceil(self._price(cost, t)) for t in self._sizes])
 
     def _price(self, cost: Fraction, leaves: int) -> Fraction:
-        """Return the errors at which a tree of so many leaves costs `cost`."""
+        """Return the errors at which a tree of `leaves` leaves costs `cost`."""
         return max(Fraction(0), cost - self.penalty * leaves - self.charge * (leaves - 1))
 
     def _floor(self, leaves: int) -> int:
@@ -178,7 +178,7 @@ class PlaneProof:
                 yield t, goal
 
     def _add_blocks(self, leaves: int, goal: int | Fraction, terms: Terms) -> None:
-        """Add a block for each labelling of so many leaves."""
+        """Add a block for each labelling of `leaves` leaves."""
         every = np.ones(len(self.counts), bool)
         for number, labels in enumerate(enumerate_labellings(self.depth, leaves, self.counts.shape[1])):
             if number > MAX_LABELLINGS:
@@ -243,7 +243,7 @@ def _exact_text(weight: int) -> int | str:
 
 
 def enumerate_labellings(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
-    """Yield all labellings of so many leaves, one of each mirrored pair; two leaves below a split differ."""
+    """Yield all labellings of `leaves` leaves, one of each mirrored pair; two leaves below a split differ."""
     if leaves == 1:
         yield from range(classes)
     if leaves == 1 or depth == 0 or leaves > 1 << depth:

@@ -61,7 +61,7 @@ class Run:
         self.extra: list[ObliqueTree] = []  # known trees, which replace the start trees of other methods
         self.starts: list[ObliqueTree] = []
         self.trees: dict[int, ObliqueTree] = {}  # best reported tree for each number of leaves
-        self.reported_value: Fraction | None = None  # value of the last reported tree
+        self.reported_value: Fraction | None = None
         self.first: float | None = None  # objective of the start tree
         self.raising: BoundRaising | None = None
         self.store: Store | None = None  # inseparable sets that an earlier run found

@@ -42,7 +42,7 @@ class RatePoint:
     tp: int
     tn: int
     bound: int
-    proved: bool = False  # whether no tree dominates the pair
+    proved: bool = False  # whether the search has proved that no tree dominates the pair
 
 
 @dataclass(kw_only=True)

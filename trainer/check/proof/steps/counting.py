@@ -96,7 +96,7 @@ class Counting(CountTable):
         return frame.best_costs(frame.pairs, frame.totals, height)
 
     def cost(self, errors: np.ndarray, leaves: Any) -> np.ndarray:
-        """Return the cost of so many errors and leaves as int64; infinite errors represent a missing tree."""
+        """Return the cost of the given numbers of errors and leaves as int64; infinite errors represent a missing tree."""
         finite = np.isfinite(errors)
         return np.where(
             finite, leaves * self.leaf + self.unit * np.where(finite, errors, 0).astype(np.int64), INFINITE_COST

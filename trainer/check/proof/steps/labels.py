@@ -27,7 +27,7 @@ def includes(large: Tree, small: Tree) -> bool:
 
 
 def trees(depth: int, leaves: int, classes: Sequence[int]) -> Iterator[Tree]:
-    """Yield all trees of labels with so many leaves, one of each mirrored pair; two leaves below a question differ."""
+    """Yield all trees of labels with `leaves` leaves, one of each mirrored pair; two leaves below a question differ."""
     if leaves == 1:
         yield from classes
     elif depth > 0:

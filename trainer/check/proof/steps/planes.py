@@ -299,7 +299,7 @@ class _Check:
 
 
 def _floor(space: PlaneSpace, leaves: int) -> int:
-    """Return the unavoidable errors with so many leaves: equal rows go together, and a leaf predicts one class."""
+    """Return the unavoidable errors of trees with `leaves` leaves: equal rows go together, and a leaf predicts one class."""
     sizes = sorted(space.counts.sum(axis=0).tolist(), reverse=True)
     return max(int(space.counts.sum() - space.counts.max(axis=1).sum()), sum(sizes[leaves:]))
 

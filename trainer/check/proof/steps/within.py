@@ -1,7 +1,7 @@
 """Check steps about trees within restrictions: the rule `within`, over yes/no questions.
 
 The restrictions are wishes, minimum recalls, limits of leaves, rates of groups and monotone columns. A cover of a subproblem is a cost
-and a list of vectors: each tree within the restrictions that costs less has a vector in the list that is nowhere larger.
+and a list of vectors. For each tree within the restrictions that costs less, the list has a vector that is nowhere larger.
 Entries of a vector: the cost; the errors of each class with a minimum recall; the leaves, if limited; and for each group the weight
 that is predicted as the favoured class, and the weight that is not. See docs/proof-format.md, "Vectors".
 """

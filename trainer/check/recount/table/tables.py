@@ -1,7 +1,7 @@
 """Read tables as text: CSV (also .gz), sheets of .xlsx workbooks, Parquet and Arrow.
 
-Nothing is guessed from the rows. A file is read with each encoding and delimiter for which its header has the columns of the model,
-and the fingerprint tells which of them training used. Files are read piece by piece.
+Nothing is guessed from the rows. The reader tries each encoding and delimiter for which the header has the columns of the model.
+The fingerprint then shows which of them training used. Files are read piece by piece.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class AnswerCosts(NamedTuple):
         return int((self._missing * self.rows).sum())
 
     def leaf_size(self, rows: int) -> int:
-        """Return the least weight of the copies of so many rows."""
+        """Return the least weight that the copies of `rows` rows can have."""
         return math.ceil(Fraction(rows * self.scale * int(self._saved.sum(axis=1).max()), self.divisor))
 
     @property

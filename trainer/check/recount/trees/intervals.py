@@ -162,7 +162,7 @@ def _interval(correct: np.ndarray, n: np.ndarray, folds: int) -> tuple[float, fl
 
 
 def _wilson(share: float, rows: float) -> tuple[float, float]:
-    """Return Wilson's interval for a share of so many rows."""
+    """Return Wilson's interval for a share of `rows` rows."""
     z = NORMAL
     middle = (share + z * z / (2 * rows)) / (1 + z * z / rows)
     half = z / (1 + z * z / rows) * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))

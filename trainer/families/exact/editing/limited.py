@@ -161,7 +161,7 @@ class LimitedCompleter(Completer):
             bound = min(INFINITE_COST, self.prefix._sides(spot, question).lower)
             pending.append((bound, question))
         pending.sort()
-        # questions with small prices come first, since a search below a near cost ends early
+        # first search every question below a near limit, where most searches end early; the second pass has no limit
         near = base + max(base // 4, self.space.leaf) + 1
         for ub in (near, INFINITE_COST):
             unsolved = []

@@ -1,7 +1,7 @@
 """Proofs within restrictions: wishes, minimum recalls, limits of leaves and columns, forbidden pairs (docs/proof-format.md).
 
-The checker searches children of height two by itself, so a proof of depth three is one step. For deeper trees, each split whose
-children have too low bounds gets a step for each child: a bound, and the vectors of the trees that cost less.
+The checker searches children of height two by itself, so a proof of depth three is one step. For deeper trees, a split gets a
+step for each child if the children's bounds are too low. The step states a bound, and the vectors of the trees that cost less.
 """
 
 from __future__ import annotations

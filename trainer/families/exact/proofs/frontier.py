@@ -1,4 +1,4 @@
-"""Prove a frontier of leaves against errors: for each number of leaves, no tree of at most so many makes fewer errors.
+"""Prove a frontier of leaves against errors: no tree with at most t leaves makes fewer errors than its point t.
 
 Up to depth three the checker counts by itself, with one step for each number of leaves. For deeper trees each child of a split gets
 the bounds that its parent needs, down to height three. The format is docs/proof-format.md, "Frontiers".

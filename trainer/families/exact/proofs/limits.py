@@ -34,7 +34,7 @@ def limited_proof(
     `vectors` builds the proof if these steps are not enough.
     """
     Q = problem.leaf_cost.denominator
-    # a proof without constraints has steps on paths that forbidden pairs exclude, so it is not valid here
+    # a proof without constraints may have steps on paths that forbidden pairs exclude
     may_follow_forbidden_paths = problem.depth >= DEEPEST and constraints.conflict is not None
     if not may_follow_forbidden_paths:
         free = prove_binary(problem, bound, stop=stop)

@@ -1,7 +1,8 @@
 """Filters of good trees, and the keys of trees that hold all amounts the filters need.
 
-A key is a sum over leaves, a number with one digit for each amount: leaves, errors (of each class, if recalls are filtered), and for
-each group the rows with the favoured prediction. Columns that a tree must test have bits above, joined by "or" instead of added.
+A key is a number with one digit for each amount, summed over the leaves. The amounts are leaves, errors (of each class, if recalls
+are filtered), and for each group the rows with the favoured prediction. Columns that a tree must test have higher bits, which are
+joined by "or" instead of added.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Enumerate counted trees in order of cost, sample them uniformly, and count their different predictions.
 
-The enumeration follows the counts from the root. The trees of a key are distributed over the leaf and the pairs below each split, so
-no branch of the enumeration is empty and sampling is uniform.
+The enumeration follows the counts from the root. Each tree of a key belongs to the leaf or to one pair of children below a split.
+So no branch of the enumeration is empty, and sampling is uniform.
 """
 
 from __future__ import annotations

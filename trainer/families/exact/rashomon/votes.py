@@ -14,7 +14,7 @@ from trainer.editing.space import SearchStopped
 from trainer.families.exact.rashomon.count import MOST_INT64, CountedTrees
 from trainer.families.exact.rashomon.listing import Lister, SidePair
 
-Outside = dict[int, int]  # number of ways to complete a tree outside of a subproblem, by key
+Outside = dict[int, int]  # for each key, the number of good trees that contain one given subtree of this key
 Layer = dict[int, tuple[CountedTrees, np.ndarray, Outside]]
 
 
