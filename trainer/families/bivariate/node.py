@@ -39,7 +39,7 @@ from trainer.growing.options import MEASURES
 
 SAMPLE_ROWS = 128  # number of rows in the sample from which lines are drawn
 SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
-MAX_MERGED_CELLS = 2_000_000  # limit on rows × pairs up to which a stopped search still merges equal points
+MAX_MERGED_CELLS = 2_000_000  # a stopped search merges equal points up to this number of rows × pairs
 PAIRS_PER_PART = 64  # pairs per call of the line sampling
 PAIRS_PER_CHECK = 32  # pairs between two checks of the clock
 HELPER_SECONDS_PER_PAIR = 0.00025  # a helper returns if a pair takes less processor time than this

@@ -21,7 +21,7 @@ from trainer.families.bivariate.store import widest_split
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
 from trainer.worker_pool import WorkerPool
 
-MIN_SHARED_WORK = 20_000  # limit on rows × pairs below which threads cost more than they save
+MIN_SHARED_WORK = 20_000  # below this number of rows × pairs, threads cost more than they save
 
 
 def best_split(

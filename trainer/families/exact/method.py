@@ -499,7 +499,7 @@ METHOD = Method(
         Candidate(parameters={"depth": depth, "leaf_penalty": penalty})
         for depth, penalty in (
             (1, Penalty.LARGE), (2, Penalty.LARGE), (3, Penalty.LARGE), (3, Penalty.SMALL), (4, Penalty.SMALL),
-            (5, Penalty.LARGE),  # take the higher penalty, since nobody can read 32 leaves
+            (5, Penalty.LARGE),  # 32 leaves are hard to read, so this depth takes only the higher penalty
         )
     ),
     example=Example(options=("--depth", "3", "--leaf-penalty", "0.01")),

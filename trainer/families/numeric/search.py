@@ -133,7 +133,7 @@ def solve_numeric(
             return None
         return tree[0], threshold_after(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
 
-    # without all columns, a tree costs at least one leaf
+    # if some columns are excluded, the price of a leaf is the only lower bound
     floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if is_complete else int(costs[1])
     counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
     best = NodeResult(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)

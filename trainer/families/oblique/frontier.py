@@ -86,7 +86,7 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
             open_values.append(everything - problem.kappa * (t + 1))
         monitor.report(bound=float(max(open_values) / problem.n))
         if correct >= run.target.max_correct:
-            break  # every point is correct already, so more leaves cannot help
+            break  # no tree can classify more rows correctly, so more leaves cannot help
     return _solution(problem, settings, monitor, plan, _exchange_trees(problem, sizes), most)
 
 

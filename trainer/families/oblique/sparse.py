@@ -11,7 +11,7 @@ from trainer.families.oblique.instance import ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 
 MAX_CANDIDATES = 6  # this many coefficients are tried per branching, starting with the least effect on the scores
-MANY_COEFFICIENTS = 8  # with more coefficients, removing half of them at once is tried first
+MANY_COEFFICIENTS = 8  # with more coefficients, removing half of them at once is tried, too
 
 
 def eliminate_coefficients(

@@ -73,7 +73,7 @@ def _top_within(
 
 
 def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: int) -> np.ndarray:
-    """Return the entries t = 0 … cap: the least errors in the other class if a tree with t errors in the limited one is at most `high`."""
+    """Return for t = 0 … cap the least errors in the other class for which a tree with t errors in the limited one is at most `high`."""
     if goal["maximise"] != "accuracy":
         return np.append(np.zeros(cap, np.int64), max(0, math.ceil((1 - high) * free)))
     weight = read_fraction(goal.get("weight") or 1)

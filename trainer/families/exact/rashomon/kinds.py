@@ -81,7 +81,7 @@ def _sort_by_kind(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[Data
     places[order] = np.arange(len(order), dtype=np.int32)
     data = DataRows(
         np.ascontiguousarray(g.rows[order]), segment_of.reshape(-1).astype(np.int32), segments.astype(np.int32),
-        np.zeros(len(order), np.uint8),  # counting prunes by no bound, so no error needs a mark as unavoidable
+        np.zeros(len(order), np.uint8),  # counting uses no bounds, so no error needs a mark as unavoidable
         g.listed_weights[order] if g.weighted else g.listed_weights, kinds,
     )  # fmt: skip
     return data, places

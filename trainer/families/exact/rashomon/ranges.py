@@ -43,7 +43,7 @@ class Ranges:
         if cost <= entry.budget:
             at = np.searchsorted(out.keys, key)
             if at < len(out.keys) and out.keys[at] == key:
-                first[at] = 0  # a leaf tests no column, so its row of the arrays, which are 0, is valid
+                first[at] = 0  # a leaf tests no column, and its usage in the arrays is already 0
                 out.free[at] += 1
 
     def _large(self, entry: CountedTrees, rows: np.ndarray, out: KeyUsage, first: np.ndarray) -> None:

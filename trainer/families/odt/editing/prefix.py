@@ -1,9 +1,8 @@
 """Search subsets under constraints by assigning categories one at a time.
 
-Nodes may have thousands of subsets. Two costs add up to a lower bound for all completions of a partial
-assignment. One is that of the assigned rows on their side, without constraints further down; the other is that of each remaining
-category by itself. Costs are monotone in the rows,
-and those of disjoint rows add up.
+Nodes may have thousands of subsets. Two costs add up to a lower bound for all completions of a partial assignment. One is that of
+the assigned rows on their side, without constraints further down; the other is that of each remaining category by itself. Costs
+are monotone in the rows, and those of disjoint rows add up.
 """
 
 from __future__ import annotations
