@@ -96,7 +96,7 @@ class Chain:
 
     def __init__(self):
         self.problems = []
-        self.entries = []  # of the block that is under way
+        self.entries = []  # entries of the current block
         self.number = 0
         self.before = "0" * 64
         self.blocks = {}
@@ -104,7 +104,7 @@ class Chain:
         self.erased = set()
         self.ranges = []
         self.places = {}
-        self.signed = {}  # block → keys
+        self.signed = {}  # for each block, the keys that signed it
 
     def entry(self, line):
         self.number += 1

@@ -15,7 +15,8 @@ from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
 from trainer.milo.hooks import NodeInfo, Termination
 
-REPEATS = 1000  # Gurobi may submit points that it found before a row was added, so the same row is posted again
+# rows of a point may be posted this many times, since Gurobi may submit points that it found before a row was added
+REPEATS = 1000
 SMALL_LICENCE = 2000  # limit on variables and base rows of Gurobi's free licence; rows added in callbacks do not count
 
 

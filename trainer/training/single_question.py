@@ -20,7 +20,7 @@ from trainer.solver_common.problem_setup import pose
 from trainer.table import Labels, Table
 from trainer.tree.nodes import Tree, training_counts
 
-LONGEST_SECONDS = 10.0  # if the cost model expects more, the best question is not searched
+LONGEST_SECONDS = 10.0  # if the cost model expects more, no best question is searched
 
 
 def best_question(problem: Problem) -> Tree | None:

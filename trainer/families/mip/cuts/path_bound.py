@@ -86,7 +86,7 @@ class PathBoundCuts:
                 if key not in self._split:
                     self._split[key] = self.split_row(path, v, members)
                 rows.append(self._split[key])
-            # at the root, the row would be parallel to the objective and only repeat its bound
+            # at the root, the row would be parallel to the objective and only bound it
             if self.deep is not None and v > 1 and height > (3 if self.split_bounds else 2):
                 key = frozenset(path)
                 if key not in self._deep:
