@@ -46,7 +46,7 @@ def main() -> None:
         run(["octweb", *arguments])
 
 
-OWN_DATA = ("convert", "export")  # commands whose own option `--data` is a file of rows
+OWN_DATA = ("convert", "export")  # these commands have an option `--data` of their own, which names a file of rows
 
 
 def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
@@ -79,7 +79,8 @@ def prepare(folder: str | None) -> None:
     if folder is not None:
         os.environ["OCTWEB_DATA_DIR"] = str(Path(folder).expanduser().resolve())
     data = os.environ.setdefault("OCTWEB_DATA_DIR", str(users_data()))
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(data) / "numba"))  # site-packages may be read-only
+    # site-packages may be read-only, so numba must not write its cache there
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(data) / "numba"))
 
 
 def usage() -> str:

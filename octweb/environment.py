@@ -92,7 +92,7 @@ def _write_key(path: Path) -> None:
     try:
         with os.fdopen(descriptor, "w") as stream:
             stream.write(secrets.token_urlsafe(64))
-        with contextlib.suppress(FileExistsError):  # another process was first, and its key counts
+        with contextlib.suppress(FileExistsError):  # another process may have been first; then its key counts
             os.link(temporary, path)
     finally:
         temporary.unlink()
@@ -107,11 +107,11 @@ def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]
     options: dict[str, Any] = {
         "bucket_name": bucket,
         "location": prefix.strip("/"),
-        "default_acl": None,  # as private as the bucket
+        "default_acl": None,  # files are as private as the bucket
         "file_overwrite": False,
         "max_memory_size": 16_000_000,  # bytes; larger files are buffered on disk
     }
     if endpoint:
         options["endpoint_url"] = endpoint
-        options["addressing_style"] = "path"  # servers other than Amazon's seldom have a host name for each bucket
+        options["addressing_style"] = "path"  # other servers than Amazon's seldom have a host name for each bucket
     return {"BACKEND": "octweb.core.stores.Bucket", "OPTIONS": options}

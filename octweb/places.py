@@ -8,12 +8,13 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 PACKAGE = Path(__file__).resolve().parent
-ROOT = PACKAGE.parent  # the project's folder, or site-packages
-_PACKED = PACKAGE / "_packed"  # in a wheel: templates, static files, checkers, proof-format.md (see pyproject.toml)
+ROOT = PACKAGE.parent  # folder of the project; site-packages in an installation
+# a wheel holds templates, static files, checkers and proof-format.md here (see pyproject.toml)
+_PACKED = PACKAGE / "_packed"
 INSTALLED = _PACKED.is_dir()
 FILES = _PACKED if INSTALLED else ROOT
-DOCUMENTATION = _PACKED / "site" if INSTALLED else ROOT / "build" / "docs"  # output of `make docs`
-# -P: never import modules from the working folder of a child process
+DOCUMENTATION = _PACKED / "site" if INSTALLED else ROOT / "build" / "docs"  # `make docs` writes here
+# -P keeps a child process from importing modules out of its working folder.
 COMMAND = [sys.executable, "-P", "-m", "octweb"] if INSTALLED else [sys.executable, str(ROOT / "manage.py")]
 
 

@@ -12,7 +12,7 @@ from trainer.cli import COMMANDS
 log = logging.getLogger(__name__)
 
 OTHERS = 0o077  # permission bits of group and others
-# commands that write files for their caller, and so use the caller's umask
+# These commands write files for their caller, so the umask of the caller applies.
 FILE_COMMANDS = frozenset([*COMMANDS, "dossier"])
 
 
@@ -46,7 +46,7 @@ def _take_rights(path: Path) -> bool:
         mode = path.lstat().st_mode
         if not stat.S_ISLNK(mode) and mode & OTHERS:
             path.chmod(stat.S_IMODE(mode) & ~OTHERS)
-    except FileNotFoundError:  # removed meanwhile
+    except FileNotFoundError:  # another process removed the file meanwhile
         return True
     except PermissionError:
         return False

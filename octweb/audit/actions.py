@@ -11,13 +11,13 @@ from octweb.audit import chain
 from octweb.audit.models import Head, Record
 from octweb.demo.visits import visit_of
 
-ONLY = 1  # primary key of the single Head
-CHOSEN_NAMES = {"file", "title"}  # details with names chosen by the user
+ONLY = 1  # primary key of the only row of Head
+CHOSEN_NAMES = {"file", "title"}  # users choose these names, so they may hold any text
 SUBJECTS = {
     "treemodel": "model",
     "trainingrun": "run",
     "batchprediction": "prediction",
-}  # by class name, if it differs
+}  # class name → subject, where the two differ
 
 
 def hold() -> Head:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-START = "0" * 64  # `before` of the first record
+START = "0" * 64  # the first record has no predecessor, so its `before` is this constant
 FIELDS = ("number", "at", "by", "what", "subject", "subject_id", "name", "details", "before")
 
 

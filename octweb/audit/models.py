@@ -12,7 +12,7 @@ from octweb.audit import chain
 class Record(models.Model):
     """Who did what, when, to which object. Names are stored as text, so that records outlive accounts and objects."""
 
-    number = models.PositiveBigIntegerField(primary_key=True)  # 1, 2, 3, …
+    number = models.PositiveBigIntegerField(primary_key=True)  # counts 1, 2, 3, … without gaps
     at = models.DateTimeField()
     by = models.CharField(max_length=150, blank=True)
     what = models.CharField(max_length=30)

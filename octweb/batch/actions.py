@@ -119,7 +119,7 @@ def delete(job: BatchPrediction) -> None:
         deleting.hide(job)
         under_way = BatchPrediction.objects.filter(pk=job.pk, cancel_requested=False).exclude(status__in=FINISHED)
         under_way.update(goes_on=True)
-        with contextlib.suppress(Conflict):  # it ended meanwhile
+        with contextlib.suppress(Conflict):  # the job may have ended meanwhile
             queue.cancel(job)
 
 
@@ -166,7 +166,7 @@ def remove_files(folder: str) -> None:
     try:
         _, names = default_storage.listdir(folder)
     except (FileNotFoundError, StoreUnavailable):
-        return  # if the store does not respond, `tidy` removes the orphaned files later
+        return  # the store does not respond now, so `tidy` removes the orphaned files later
     for name in names:
         files.remove(default_storage, f"{folder}/{name}")
     files.remove(default_storage, folder)
@@ -178,7 +178,7 @@ def tidy(now: datetime) -> int:
     Restored jobs whose worker died while it stopped them are queued again.
     """
     for job in BatchPrediction.objects.kept().filter(status=RunStatus.CANCELLED, goes_on=True):
-        go_on(job)  # its worker died while it stopped the job, and so did not queue it again
+        go_on(job)  # the worker that stopped the job died before it could queue the job again
     jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - BatchPrediction.back_within()), *_expired_jobs(now)]
     for job in jobs:
         _remove(job)

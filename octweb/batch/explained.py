@@ -20,7 +20,7 @@ from trainer.explain.least import COLUMNS, least_of
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import statistics_of_model, with_costs
 
-SHARE = 0.6  # share of the job's time for explanations; the rest is for reading, predicting and storing
+SHARE = 0.6  # share of the job's time for explanations; reading, predicting and storing take the rest
 
 
 def wishes_of(job: BatchPrediction) -> ExplainOptions:

@@ -10,7 +10,8 @@ from octweb.core.badges import STATES
 from octweb.core.files import local_path
 from octweb.core.problems import Conflict
 
-MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}  # by Format
+# format of the answers → media type
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
 
 def result_file(job: BatchPrediction) -> FileResponse:

@@ -11,7 +11,7 @@ from octweb.core.ownership import LIST_INDEXES, Deletable
 from octweb.jobs.models import Job, RunStatus
 from trainer.explain.least import COLUMNS, ORDERS
 
-FOLDER = "predictions"  # in the store of files; below it a folder for each job
+FOLDER = "predictions"  # folder in the file store; each job has a folder below it
 
 
 class Format(models.TextChoices):
@@ -29,7 +29,7 @@ class BatchPrediction(Job, Deletable):
     ADVICE = "Send the rows in several files, or as Parquet."
 
     model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="predictions")
-    # API token that made it; a token for predictions sees only its own
+    # The API token that created the job. A token of kind `predict` sees only its own jobs.
     made_by = models.ForeignKey(
         "serving.ApiToken", null=True, blank=True, editable=False, on_delete=models.SET_NULL, related_name="+"
     )
@@ -37,19 +37,20 @@ class BatchPrediction(Job, Deletable):
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     format = models.CharField(max_length=10, choices=Format, default=Format.CSV)
-    # sheet of a workbook; empty: the sheet of the training, or the first visible one
+    # The sheet of a workbook. Empty: the sheet that the model was trained on, or the first visible one.
     sheet = models.CharField(max_length=200, blank=True)
-    header = models.BooleanField(default=True)  # the first line has names
-    keep_columns = models.BooleanField(default=False)  # put the file's columns before the answers
-    explain = models.BooleanField(default=False)  # add columns with path and smallest change
-    # column → permitted change, within the permissions of the model's owner
+    header = models.BooleanField(default=True)  # the first line of the file names the columns
+    keep_columns = models.BooleanField(default=False)  # copy the file's columns to the left of the answers
+    explain = models.BooleanField(default=False)  # add columns with the path and the smallest change
+    # Column → change that the user permits; the model's owner sets the limits of it.
     change = models.JSONField(default=dict, blank=True)
-    cost = models.JSONField(default=dict, blank=True)  # column → cost of a change of 1
-    least = models.CharField(max_length=10, choices=ORDERS, default=COLUMNS)  # order of changes
+    cost = models.JSONField(default=dict, blank=True)  # column → cost of changing it by 1
+    least = models.CharField(max_length=10, choices=ORDERS, default=COLUMNS)  # which of two changes counts as smaller
     result = models.FileField(max_length=200, blank=True)
     result_bytes = models.BigIntegerField(default=0)
-    goes_on = models.BooleanField(default=False)  # deletion stopped it: restoring it queues it again
-    kept_from = models.DateTimeField(null=True, blank=True)  # time of restoring
+    goes_on = models.BooleanField(default=False)  # deletion stopped the job, so restoring queues it again
+    # time of the last restoring; the job expires this long after it
+    kept_from = models.DateTimeField(null=True, blank=True)
 
     class Meta(Job.Meta):
         abstract = False

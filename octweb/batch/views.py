@@ -31,7 +31,7 @@ from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import split_argument
 from trainer.explain.statistics import split_cost
 
-MOST_MODELS = 12  # models listed on the page of decisions
+MOST_MODELS = 12  # models that the page of decisions lists
 LIST_SORTS = {
     "newest": ("newest first", "-created"),
     "oldest": ("oldest first", "created"),

@@ -30,7 +30,8 @@ from octweb.registry.prediction.recording import recorder_of
 
 CHUNK = 1 << 20
 MAX_PROBLEMS = 50
-MAX_TRAINING_ROWS = 200_000  # larger training sets are not compared: each row takes about 100 bytes of memory
+# rows are not compared with a larger training set, because each row takes about 100 bytes of memory
+MAX_TRAINING_ROWS = 200_000
 
 
 class PredictionChild(Process):
@@ -69,7 +70,7 @@ class PredictionChild(Process):
             return None
         try:
             return place_in(dataset.file, self.folder / "training.parquet")
-        except FileNotFoundError:  # the prediction itself needs no training rows
+        except FileNotFoundError:  # predictions do not need the training rows
             return None
 
     def write_inputs(self) -> None:
@@ -136,7 +137,7 @@ class PredictionSupervisor(ResultSupervisor):
             if isinstance(child, PredictionChild) and child.recorder is not None:
                 child.recorder.spool(child.rows)
             with child.result.open("rb") as stream:
-                # the name belongs to this attempt alone, so that files of a lost attempt are never used
+                # The name contains the attempt, so that no other attempt can pick up the file of one that was lost.
                 path = f"{job.folder}/result-{self.attempt}.{job.format}"
                 name = default_storage.save(path, File(stream))
             life = summary.pop("life", {})
@@ -162,7 +163,7 @@ class PredictionSupervisor(ResultSupervisor):
         status = super().run()
         job = BatchPrediction.objects.filter(pk=self.job_id, status__in=FINISHED).first()
         if job is not None and job.goes_on and job.status == RunStatus.CANCELLED:
-            go_on(job)  # if it was restored meanwhile
+            go_on(job)  # the user may have restored the job meanwhile
         elif job is not None:
             files.remove(default_storage, job.source.name)
         return status

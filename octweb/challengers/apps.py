@@ -46,7 +46,7 @@ class ChallengersConfig(AppConfig):
         )
 
 
-# Imported at the first call, so that training processes, which need none of it, start faster.
+# These functions import at the first call, because training processes need none of this and start faster without it.
 def _challenger_of(model: TreeModel) -> NamedChallenger | None:
     from octweb.challengers.actions import named_challenger
 

@@ -28,7 +28,7 @@ from octweb.registry.prediction.silent import NO_ANSWER, SILENT, SilentTree, cou
 log = logging.getLogger(__name__)
 
 BATCH_RECORDS = 4096
-CLEAN_SECONDS = 60.0  # between two deletions of differences whose record was erased
+CLEAN_SECONDS = 60.0  # time between two deletions of differences whose record was erased
 NANOSECONDS = 10**9
 
 
@@ -47,7 +47,7 @@ def follow_due(now: datetime | None = None) -> int:
             rows += _follow(challenge)
             if reason := reason_to_end(challenge, now):
                 end_challenge(challenge, by=None, reason=reason)
-        except Exception:  # an unreadable model must not stop the others
+        except Exception:  # an unreadable model must not stop the other challenges
             log.exception("the challenge of %s was not followed", challenge.model)
     if time.monotonic() - _LastCleaning.at >= CLEAN_SECONDS:
         delete_erased()
@@ -67,7 +67,7 @@ def _follow(challenge: Challenge) -> int:
         return 0
     served = model_file(challenge.model)
     silent = SilentTree(served, model_file(challenge.challenger))
-    if not silent.reads_tested_columns:  # the web processes compare these rows
+    if not silent.reads_tested_columns:  # the web processes compare these rows themselves
         return 0
     rows = 0
     while True:

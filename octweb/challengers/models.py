@@ -16,11 +16,12 @@ class Challenge(models.Model):
     challenger = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="+")
     since = models.DateTimeField()
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    until = models.DateField(null=True, blank=True)  # last UTC day
-    outcome_days = models.PositiveIntegerField(default=0)  # outcomes count so many days after the answer
-    last_number = models.BigIntegerField(default=0)  # last record of the chain that was compared
+    until = models.DateField(null=True, blank=True)  # last day, in UTC
+    # an outcome counts if it comes within this many days of the answer
+    outcome_days = models.PositiveIntegerField(default=0)
+    last_number = models.BigIntegerField(default=0)  # number of the last compared record of the chain
     ended_at = models.DateTimeField(null=True, blank=True)
-    reason = models.TextField(blank=True)  # why it ended
+    reason = models.TextField(blank=True)  # why the challenge ended
 
     class Meta:
         ordering = ["-since", "-id"]
@@ -43,9 +44,9 @@ class Difference(models.Model):
     challenge = models.ForeignKey(Challenge, on_delete=models.CASCADE, related_name="differences")
     decision = models.UUIDField(db_index=True)
     at = models.BigIntegerField()  # ns since 1970
-    leaf = models.IntegerField()  # of the served tree
-    answer = models.IntegerField()  # class that was given
-    silent = models.IntegerField()  # class of the challenger, in the numbering of the served tree
+    leaf = models.IntegerField()  # leaf of the served tree
+    answer = models.IntegerField()  # class that the served tree answered
+    silent = models.IntegerField()  # class that the challenger would answer, as the served tree numbers classes
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["challenge", "decision"], name="one_difference_a_decision")]

@@ -43,8 +43,8 @@ LOOK_SECONDS = 3600.0  # between two looks of a process for searches that are du
 USUAL_DAYS = 90
 MAX_DAYS = 1_826
 USUAL_SECONDS = 60
-MAX_ROWS = 100_000  # the newest ones
-UNKNOWN_WORD = "(unknown)"  # stands for a category that the model does not know
+MAX_ROWS = 100_000  # the newest rows are taken if there are more
+UNKNOWN_WORD = "(unknown)"  # replaces a category that the model does not know
 FEW_OUTCOMES = (
     "Outcomes of at least two classes are needed, and {where} has fewer on record. Record each answer (the choice at the approval), and send "
     "the outcomes."

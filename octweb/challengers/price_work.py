@@ -21,7 +21,7 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.registry.document.model_files import document_of, model_file
 
-MEMORY_SLACK = 1.25  # the child is killed above this multiple of the memory limit
+MEMORY_SLACK = 1.25  # a child that exceeds the memory limit by this factor is killed
 
 
 class PriceChild(Process):

@@ -23,12 +23,12 @@ from octweb.registry.models import Doubt, TreeModel
 from trainer.check.bundle import bundle as checker
 
 ENDING = "proof.jsonl.gz"
-DOUBTED_AT_ONCE = 20  # doubted models per round
+DOUBTED_AT_ONCE = 20  # doubted models that one round checks
 NO_ROWS = (
     "The rows of this model are gone, so it cannot be checked here. "
     "If you still have the file of rows, download the files of the check and run it yourself."
 )
-KEPT = timedelta(days=30)  # checks can be repeated at any time
+KEPT = timedelta(days=30)  # results need not last, because a check can be repeated at any time
 
 
 def keep_proof(model: TreeModel, path: Path) -> Proof | None:

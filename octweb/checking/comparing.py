@@ -15,7 +15,7 @@ from octweb.registry.models import TreeModel
 from trainer.convert.rival import DEEPEST
 from trainer.convert.source import METHOD
 
-KEPT = timedelta(days=30)  # comparisons can be repeated at any time
+KEPT = timedelta(days=30)  # results need not last, because a comparison can be repeated at any time
 USUAL_SECONDS = 60
 NO_ROWS = (
     "The data set of this tree was deleted, so there are no rows to compare on. "

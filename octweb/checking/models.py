@@ -8,7 +8,7 @@ from django.db import models
 
 from octweb.jobs.models import START_SECONDS, Job
 
-FOLDER = "proofs"  # in the store of files
+FOLDER = "proofs"  # folder in the file store
 
 
 class Proof(models.Model):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import platform
 
-# parameters of glibc's mallopt, malloc.h
+# These are numbers of parameters of glibc's mallopt, from malloc.h.
 TRIM_THRESHOLD = -1
 MMAP_THRESHOLD = -3
-LARGEST_KEPT = 4_000_000  # bytes; larger blocks go back to the system as soon as they are free
-KEPT = 8_000_000  # free bytes at the end of an arena beyond which they go back
+LARGEST_KEPT = 4_000_000  # bytes; glibc returns a larger block to the system as soon as it is freed
+KEPT = 8_000_000  # bytes; glibc returns free memory at the end of an arena beyond this
 
 
 def keep_blocks() -> bool:

@@ -9,7 +9,7 @@ from trainer.training.claims import SPLITS_TIP
 UNFINISHED_TIP = "The search ended, or is still going, before the proof was complete. A better tree may exist, but not better than the bound."
 HEURISTIC_TIP = "Built step by step. Nothing is claimed about how close the whole tree is to the best one."
 
-# style and icon by kind of claim
+# kind of claim → style and icon
 LOOK = {
     "proved": ("proved", "check"),
     "wishes": ("gap", "check"),

@@ -15,12 +15,13 @@ from typing import Any
 
 from octweb.environment import integer
 
-BASE_SECONDS = integer("OCTWEB_CLIENT_SECONDS", 60)  # a client may keep a thread waiting so long, as in nginx
-BYTES_PER_SECOND = 1_000  # so many bytes earn one second
-FULL_BASE_SECONDS = 2.0  # the same limits while requests wait because all threads are busy
+# a client may keep a thread waiting this long; nginx has the same limit
+BASE_SECONDS = integer("OCTWEB_CLIENT_SECONDS", 60)
+BYTES_PER_SECOND = 1_000  # every so many transferred bytes earn the client one more second
+FULL_BASE_SECONDS = 2.0  # these limits apply while other requests wait because all threads are busy
 FULL_BYTES_PER_SECOND = 100_000
-ANSWER_SECONDS = 1.0  # to send the response to a client whose call was cut off
-PIECE_BYTES = 1 << 14  # a response is sent in pieces, so that its progress is counted
+ANSWER_SECONDS = 1.0  # time to send the response to a client whose request was cut off
+PIECE_BYTES = 1 << 14  # a response is sent in pieces of this size, so that its progress counts
 
 
 class ClientSocket(socket.socket):
@@ -33,9 +34,9 @@ class ClientSocket(socket.socket):
         self.begin_call()
 
     def begin_call(self) -> None:
-        self.late = 0.0  # seconds waited minus seconds earned by bytes
+        self.late = 0.0  # seconds that the client kept us waiting, minus the seconds that it earned by bytes
         self.late_if_full = 0.0
-        self.since: float | None = None  # start of the current wait
+        self.since: float | None = None  # time at which the current wait began
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         if self.is_cut_off:
@@ -72,10 +73,10 @@ class ClientSocket(socket.socket):
         waits = now - since
         if self.late + waits <= BASE_SECONDS and not (full and self.late_if_full + waits > FULL_BASE_SECONDS):
             return
-        with contextlib.suppress(OSError):  # closed by the client meanwhile
+        with contextlib.suppress(OSError):  # the client may have closed the connection meanwhile
             if not self.sending:
                 self.is_cut_off = True
-                self.shutdown(socket.SHUT_RD)  # a response can still give the reason
+                self.shutdown(socket.SHUT_RD)  # only reading ends, so that the response can still state the reason
             elif not self.is_cut_off or waits > ANSWER_SECONDS:
                 self.is_cut_off = True
                 self.shutdown(socket.SHUT_RDWR)
@@ -106,7 +107,7 @@ class Clients:
     @contextlib.contextmanager
     def call(self, sock: socket.socket) -> Any:
         """Watch the client during one request."""
-        if not isinstance(sock, ClientSocket):  # TLS uses another class
+        if not isinstance(sock, ClientSocket):  # connections with TLS are sockets of another class
             yield
             return
         sock.begin_call()

@@ -10,12 +10,12 @@ from octweb import places
 from octweb.private_files import FILE_COMMANDS, protect_new_files
 from trainer.cli import COMMANDS
 
-NO_TABLES = ("no such table", "does not exist", "undefinedtable")  # SQLite, PostgreSQL
+NO_TABLES = ("no such table", "does not exist", "undefinedtable")  # how SQLite and PostgreSQL report a missing table
 MIGRATE = "The database has no tables yet, or those of an older version. Run `{program} migrate` first."
 
-CANNOT_OPEN = "unable to open database file"  # SQLite, where the folder is missing or cannot be written
+CANNOT_OPEN = "unable to open database file"  # SQLite reports this if the folder is missing or cannot be written
 ANOTHER_FOLDER = "Set OCTWEB_DATA_DIR to a folder that can be written."
-# options of all Django commands, which the parsers of the library do not have
+# All Django commands have these options; the parsers of the library do not.
 DJANGO_OPTIONS = (
     "--version", "-v", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color", "--force-color",
 )  # fmt: skip
@@ -32,7 +32,7 @@ def run(arguments: list[str]) -> None:
         from trainer.cli.dispatch import run_process
 
         data = Path(os.environ.get("OCTWEB_DATA_DIR") or places.data())
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(data.resolve() / "numba"))  # as settings.py does
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(data.resolve() / "numba"))  # settings.py sets the same default
         run_process(Path(arguments[0]).name, arguments[1:])
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line

@@ -72,6 +72,6 @@ def purge(model: type[Deletable], now: datetime) -> int:
             with transaction.atomic():
                 thing.delete()
         except ProtectedError:
-            continue  # its dependents are purged first; it follows the next time
+            continue  # others still depend on this object; they are purged first, and a later call removes it
         removed += 1
     return removed

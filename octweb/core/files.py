@@ -28,9 +28,9 @@ from octweb.private_files import protect_folder
 log = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
-ORPHAN_LIFE = timedelta(days=1)  # a younger file that the database does not know may belong to a running upload
-KEEP_SECONDS = 24 * 3600.0  # copies unused for longer are removed
-IN_USE_SECONDS = 600.0  # more recently used copies stay even if there are too many
+ORPHAN_LIFE = timedelta(days=1)  # a younger file without a database row may belong to an upload that is still running
+KEEP_SECONDS = 24 * 3600.0  # local copies that nobody used for longer are removed
+IN_USE_SECONDS = 600.0  # copies used more recently than this are never removed, since a process may still read them
 
 
 def local_path(file: FieldFile) -> Path:
@@ -44,7 +44,7 @@ def local_path(file: FieldFile) -> Path:
 def protect_stored() -> None:
     """Remove the permissions of other users from the data folder and the folder of files."""
     protect_folder(settings.DATA_DIR)
-    with contextlib.suppress(NotImplementedError):  # a bucket
+    with contextlib.suppress(NotImplementedError):  # a bucket has no local path
         files = Path(default_storage.path(""))
         if not files.is_relative_to(settings.DATA_DIR):
             protect_folder(files)
@@ -94,7 +94,7 @@ def place_in(file: FieldFile, target: Path) -> Path:
         return path
     try:
         os.link(path, target)
-    except OSError:  # the folders are on different disks
+    except OSError:  # the folders are on different disks, where links are impossible
         shutil.copyfile(path, target)
     return target
 
@@ -129,7 +129,7 @@ def _folder() -> Path:
 
 
 def _place(name: str) -> Path:
-    # a digest, so that names in the store never become local paths
+    # The local name is a digest, because a name from the store could point outside this folder.
     return _folder() / (hashlib.sha256(name.encode()).hexdigest() + Path(name).suffix)
 
 
@@ -146,7 +146,7 @@ def _copy(storage: Storage, name: str) -> Path:
     try:
         with os.fdopen(descriptor, "wb") as target, storage.open(name, "rb") as source:
             shutil.copyfileobj(source, target, CHUNK)
-        os.replace(temporary, place)  # two downloads at once: each writes a whole file
+        os.replace(temporary, place)  # two processes may download the same file; each replaces it as a whole
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

@@ -23,14 +23,15 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from octweb.core.client_sockets import Clients, ClientSocket
 from octweb.core.one_write import FixedConfig, answer_in_one_write
 
-VERSION = (27, 0)  # tested version of gunicorn; with others, the plain gthread worker is used
-# wait for a call in a turn; longest call that keeps the turn; longest round before connections are returned
+VERSION = (27, 0)  # tested version of gunicorn; other versions get the plain gthread worker
+# In this order: time that a turn waits for a call, the longest call that keeps the turn, and the longest round before
+# connections are returned to the main thread.
 PATIENCE_MS = 1
 TURN_SECONDS = 0.02
 ROUND_SECONDS = 0.5
-BRIEF = ("/infer", "/predict/", "/invocations")  # path suffixes of predictions
-STARVED_SECONDS = 0.5  # if a turn waits longer for a thread, slow clients lose theirs
-FULL = 0.8  # share of `worker_connections` above which idle connections are closed
+BRIEF = ("/infer", "/predict/", "/invocations")  # the paths of prediction calls end like this
+STARVED_SECONDS = 0.5  # slow clients lose their threads if a turn waits longer than this for one
+FULL = 0.8  # above this share of `worker_connections`, idle connections are closed
 
 
 class TurnWorker(ThreadWorker):
@@ -43,10 +44,11 @@ class TurnWorker(ThreadWorker):
         self._clients = Clients()
         self.cfg = FixedConfig(self.cfg)
         self._lock = threading.Lock()  # guards the attributes below
-        self._turn: SimpleNamespace | None = None  # thread, start of its call (`since`), end of its round (`until`)
-        self._arrived: deque[TConn] = deque()  # connections with a call, from the main thread
-        self._ready: deque[TConn] = deque()  # connections with a call, for the turn
-        self._at_hand: dict[int, TConn] = {}  # idle connections that the turn polls, by descriptor
+        # its thread, the start of its call (`since`), and the end of its round (`until`)
+        self._turn: SimpleNamespace | None = None
+        self._arrived: deque[TConn] = deque()  # connections with a call; the main thread puts them here
+        self._ready: deque[TConn] = deque()  # connections with a call; the turn answers them next
+        self._at_hand: dict[int, TConn] = {}  # descriptor → idle connection that the turn polls
 
     def run(self) -> None:
         threading.Thread(target=self._watch, name="turns", daemon=True).start()
@@ -56,7 +58,7 @@ class TurnWorker(ThreadWorker):
         """Accept a connection in the main thread. It occupies no thread before its first call arrives."""
         try:
             sock, address = listener.accept()
-        except OSError:  # accepted by another process, or no descriptor is free
+        except OSError:  # another process accepted the connection, or no descriptor is free
             return
         self.nr_conns += 1
         if not self.cfg.is_ssl:
@@ -67,11 +69,12 @@ class TurnWorker(ThreadWorker):
         self.poller.register(sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
         if self.nr_conns > FULL * self.worker_connections:
             quiet = [conns[0] for conns in (self.keepalived_conns, self.pending_conns) if conns]
-            min(quiet, key=lambda conn: conn.timeout).timeout = 0.0  # the main loop closes it next
+            # an expired connection is the next one that the main loop closes
+            min(quiet, key=lambda conn: conn.timeout).timeout = 0.0
 
     def enqueue_req(self, conn: TConn) -> None:
         """Queue a connection with a call, in the main thread; begin a turn if there is none."""
-        if self.cfg.is_ssl:  # polling does not see bytes that TLS has buffered
+        if self.cfg.is_ssl:  # polling cannot see bytes that TLS has already buffered
             return super().enqueue_req(conn)
         with self._lock:
             self._arrived.append(conn)
@@ -83,7 +86,7 @@ class TurnWorker(ThreadWorker):
         if self._arrived or self._ready or self._at_hand:
             now = time.monotonic()
             turn = SimpleNamespace(thread=0, since=None, begun=now, until=now + ROUND_SECONDS)
-            with contextlib.suppress(RuntimeError):  # the pool has ended, and the process will
+            with contextlib.suppress(RuntimeError):  # the pool has shut down because the process is about to end
                 self.tpool.submit(self._serve, turn)
                 self._turn = turn
 
@@ -120,7 +123,7 @@ class TurnWorker(ThreadWorker):
             try:
                 with self._clients.call(conn.sock):
                     keepalive = self.handle(conn)
-            except BaseException:  # SystemExit in the application ends only its call
+            except BaseException:  # SystemExit in the application must end only its own call
                 self.log.exception("A call has failed; its connection is closed.")
                 keepalive = False
             with self._lock:

@@ -22,8 +22,8 @@ from octweb.core.problems import Conflict, Unprocessable
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 MAX_KEY = 200  # characters
-LIFE = timedelta(hours=24)  # how long an answer is kept
-ABANDONED = timedelta(minutes=10)  # after which a call without an answer counts as lost with its process
+LIFE = timedelta(hours=24)  # answers are kept this long
+ABANDONED = timedelta(minutes=10)  # a call that has no answer after this time was lost with its process
 DESCRIPTION = (
     f"At most {MAX_KEY} visible ASCII characters, for example a UUID. Within 24 hours the same call with the same key is not executed "
     f"again: its answer is repeated, with the header {REPLAYED}. Another call with the same key gets 422."
@@ -35,7 +35,7 @@ Handler = Callable[..., Response]
 class InProgress(Conflict):
     """A call with the same key is being executed."""
 
-    wait = 1  # seconds until a retry
+    wait = 1  # seconds that the client should wait before it tries again
 
 
 def key_of(request: Request) -> str:

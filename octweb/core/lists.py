@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 from octweb.core.methods import method_has
 
-PAGE_SIZE = 30  # rows on a page of a list
+PAGE_SIZE = 30  # rows on one page of a list
 
 
 class ListPaginator(Paginator):
@@ -57,6 +57,6 @@ def narrowed(
     name = F(field.removeprefix("-"))
     order = name.desc(nulls_last=True) if field.startswith("-") else name.asc(nulls_last=True)
     list_context = {"words": words, "sort": sort, "sorts": [(key, label) for key, (label, _) in sorts.items()]}
-    if field == "-created":  # this order uses an index
+    if field == "-created":  # the index of the table serves this order without a sort
         return queryset.order_by("-created", "-id"), list_context
     return queryset.order_by(order, "-created", "-id"), list_context

@@ -19,6 +19,6 @@ def method_has(word: str, field: str = "method") -> Q:
 
 
 def _titles() -> dict[str, Any]:
-    from trainer.registry import METHODS  # imports all kernels, so only when needed
+    from trainer.registry import METHODS  # this imports all kernels, so it waits until a search needs it
 
     return {method.id: method.title for method in METHODS}

@@ -19,9 +19,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from octweb.core.tally import Counts, ModelTally
 from trainer.errors import RowError, TrainerError
 
-# one label for all models that are not served: otherwise strangers could fill the memory with invented names
+# All names that are not served share this label. Otherwise strangers could fill the memory with invented names.
 UNKNOWN = "unknown"
-MAX_LABELS = 50  # classes of a model with their own count; the others are counted together
+MAX_LABELS = 50  # classes of one model that have a count of their own; the others share one
 OTHER = "other classes"
 
 REQUESTS = Counter("octweb_predict_requests", "Prediction calls", ["model", "version", "api", "status"])
@@ -136,12 +136,12 @@ def _status(error: Exception, api: str) -> int:
         return 404
     if isinstance(error, TrainerError):
         return 422 if api == "v1" else 400
-    if isinstance(error, ValueError):  # violates the protocol
+    if isinstance(error, ValueError):  # the request violates the protocol
         return 400
     return int(getattr(error, "status_code", 500))
 
 
-# collectors read the database at each scrape, so all processes report the same; modules register theirs on import
+# Collectors read the database at each scrape, so that all processes report the same. Modules register theirs on import.
 STORED = CollectorRegistry(auto_describe=False)
 
 

@@ -26,7 +26,7 @@ class OptionsMiddleware:
         if request.method != "OPTIONS":
             return self.get_response(request)
         methods = ANY
-        if request.path_info.strip("/") != "*":  # "*" means the whole server
+        if request.path_info.strip("/") != "*":  # "*" asks about the whole server
             try:
                 view = resolve(request.path_info).func
             except Resolver404:
@@ -49,7 +49,7 @@ def allowed(view: Any) -> list[str]:
             if hasattr(view, "__code__")
             else {}
         )
-        if "request_method_list" in free:  # of Django's require_http_methods and its variants
+        if "request_method_list" in free:  # Django's require_http_methods and its variants close over this list
             return list(free["request_method_list"].cell_contents)
         view = getattr(view, "__wrapped__", None)
     return ANY

@@ -19,7 +19,7 @@ from trainer.tree.document import SCHEMA_PATH
 
 Schema = dict[str, Any]
 PREFIX = "#/components/schemas/"
-# parts of the schema of model files that become components: where they are, and their names
+# Name of a component of the API schema → where the schema of model files defines it.
 PARTS = {
     "ModelColumn": ("columns", "items"),
     "TreeNode": ("nodes", "items"),
@@ -257,7 +257,7 @@ def of_dataclass(record: Any) -> Schema:
 def _of_hint(hint: Any) -> Schema:
     """Return the schema of a type hint."""
     if hint in PYTHON_TYPES:
-        # floats that are not finite are written as null
+        # JSON has no infinity and no NaN, so such floats are written as null.
         return PYTHON_TYPES[hint] | ({"nullable": True} if hint is float else {})
     if isinstance(hint, EnumType):
         return {"type": "string", "enum": [str(member) for member in hint]}  # type: ignore[var-annotated]

@@ -14,7 +14,7 @@ class StoredAnswer(models.Model):
     digest = models.CharField(max_length=64)  # SHA-256 of the call
     created = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True)
-    body = models.TextField(blank=True)  # JSON; empty if the answer has a secret
+    body = models.TextField(blank=True)  # JSON; stays empty if the answer contains a secret
     location = models.CharField(max_length=400, blank=True)
 
     class Meta:

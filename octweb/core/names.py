@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 from octweb.core.problems import Unprocessable
 
-# Unicode categories: control and format characters, combining marks, spaces and breaks
+# These Unicode categories have no visible glyph: control and format characters, combining marks, spaces and breaks.
 HIDDEN = ("C", "M", "Z")
-# Hangul fillers and the empty Braille cell, which Unicode classifies as letters and symbols
+# These characters are invisible too, but Unicode classifies them as letters (Hangul fillers) or symbols (Braille).
 BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 

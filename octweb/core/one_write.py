@@ -94,7 +94,7 @@ def answer_in_one_write(worker: Any, request: Any, conn: Any) -> bool:
     finally:
         try:
             worker.cfg.post_request(worker, request, environ, response)
-        except Exception:  # the response is sent; an error in the operator's hook must not change it
+        except Exception:  # the response is already sent, so an error in the operator's hook must not change it
             worker.log.exception("Exception in post_request hook")
 
 

@@ -56,7 +56,7 @@ class Owned(models.Model):
         ordering = ["-created", "-id"]
 
 
-# For lists: the newest rows that are not deleted, of one owner or, for staff, of all.
+# Lists show the newest rows that are not deleted: those of one owner or, for staff, of all.
 LIST_INDEXES = [
     models.Index(fields=["owner", "deleted_at", "-created", "-id"], name="%(class)s_of_owner"),
     models.Index(fields=["deleted_at", "-created", "-id"], name="%(class)s_of_all"),

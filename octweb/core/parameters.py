@@ -12,7 +12,7 @@ from drf_spectacular.generators import SchemaGenerator
 from octweb.core.problems import CONTENT_TYPE
 
 Schema = dict[str, Any]
-# drf-spectacular loads its extensions at the first use, which failed when two threads did so at once
+# drf-spectacular loads its extensions at the first use. This failed when two threads did so at once.
 _BUILDING = threading.RLock()
 PROBLEM = {"content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}, "description": ""}
 

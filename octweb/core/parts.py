@@ -14,8 +14,8 @@ from typing import Any
 
 from django.conf import settings
 
-GRACE = 20.0  # seconds to terminate
-# a part that ends MOST_STARTS times within START_WINDOW seconds is not restarted
+GRACE = 20.0  # seconds that a process has to terminate
+# A process that ends MOST_STARTS times within START_WINDOW seconds is not restarted.
 MOST_STARTS = 5
 START_WINDOW = 600.0
 PR_SET_PDEATHSIG = 1

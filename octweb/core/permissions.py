@@ -6,7 +6,7 @@
 from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import BasePermission
 
-MAX_NAME = 60  # characters of a parameter's name in an error
+MAX_NAME = 60  # characters of a parameter's name that an error quotes
 MAX_NAMES = 10
 
 
@@ -38,7 +38,7 @@ class KnownParameters(BasePermission):
             return True
         known = getattr(view, "query_parameters", None)
         if known is None:
-            # the document imports REST framework's views, which import this module
+            # The document imports REST framework's views, and those import this module.
             from octweb.core.parameters import declared_parameters
 
             known = declared_parameters(request.path_info, request.method)

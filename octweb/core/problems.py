@@ -22,7 +22,7 @@ from octweb.core.throttles import StrangerThrottle
 from trainer.errors import DataError, InfeasibleError, ModelFileError, ParameterError, RowError, TrainerError
 
 CONTENT_TYPE = "application/problem+json"
-CODES = {413: "too-large", 422: "unprocessable"}  # the words of these two differ between versions of Python
+CODES = {413: "too-large", 422: "unprocessable"}  # Python versions use different words for these two statuses
 
 
 class Conflict(exceptions.APIException):
@@ -44,7 +44,7 @@ class Busy(exceptions.APIException):
 
     status_code = 503
     default_code = "busy"
-    wait = 10  # seconds until a retry
+    wait = 10  # seconds that the client should wait before it tries again
 
 
 class Unprocessable(exceptions.APIException):

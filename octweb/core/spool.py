@@ -28,16 +28,16 @@ log = logging.getLogger(__name__)
 
 SUFFIX = ".spool"
 MAGIC = b"OCTD"
-HEAD = struct.Struct("<4sIIBQI")  # magic, length of the body, CRC-32 of all that follows it, kind, seq, rows
-CHECKED = struct.Struct("<BQI")  # header fields covered by the CRC-32
-PART_SECONDS = 3600.0  # age at which a file is closed and the next one begins
-SYNC_SECONDS = 1.0  # between two fdatasync; a power failure may lose the records of this time
+HEAD = struct.Struct("<4sIIBQI")  # magic, length of the body, CRC-32 of everything after it, kind, seq, rows
+CHECKED = struct.Struct("<BQI")  # kind, seq and rows: the part of the header that the CRC-32 covers
+PART_SECONDS = 3600.0  # a file of this age is closed, and the next one begins
+SYNC_SECONDS = 1.0  # time between two calls of fdatasync; a power failure may lose the records of this time
 
 
 class FrameKind(IntEnum):
     """Content of a frame."""
 
-    SCHEMA = 1  # columns and leaves of a model, needed to read later frames
+    SCHEMA = 1  # columns and leaves of a model, which readers need for the later frames
     ROWS = 2
     REFUSED = 3
     CLOSED = 4  # the process ended normally
@@ -111,7 +111,7 @@ class SpoolWriter:
         with self._lock:
             fd = os.dup(self._fd) if self._dirty and self._fd >= 0 else -1
             self._dirty = False
-        if fd >= 0:  # outside the lock, so that calls can continue
+        if fd >= 0:  # syncing is slow, so it happens outside the lock and calls can continue
             try:
                 os.fdatasync(fd)
             finally:
@@ -123,7 +123,7 @@ class SpoolWriter:
         fd = self._fd
         self.__init__()  # type: ignore[misc]
         if fd >= 0:
-            os.close(fd)  # the parent keeps the lock
+            os.close(fd)  # the parent process has the same file open and keeps the lock
 
     def _write(self, content: bytes) -> None:
         written = os.write(self._fd, content)
@@ -139,7 +139,7 @@ class SpoolWriter:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._part += 1
         path = self._folder / f"{self._stream.hex}-{self._part:06d}{SUFFIX}"
-        hidden = path.with_suffix(".new")  # hidden from the collector until it is locked
+        hidden = path.with_suffix(".new")  # the collector ignores this name until the file is locked
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
         self._fd = os.open(hidden, flags, 0o600)
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,7 +171,7 @@ def used_bytes() -> int:
     for path in folder().glob(f"*{SUFFIX}"):
         try:
             total += path.stat().st_size
-        except FileNotFoundError:  # collected meanwhile
+        except FileNotFoundError:  # the collector may have removed the file meanwhile
             continue
     return total
 
@@ -280,7 +280,7 @@ def _keep() -> None:
         time.sleep(SYNC_SECONDS)
         try:
             WRITER.look_after()
-        except Exception:  # try again in the next second: an ended thread would never sync again
+        except Exception:  # the loop must go on: without this thread nothing would be synced again
             log.exception("records of decisions could not be synced")
 
 

@@ -56,5 +56,5 @@ class Bucket(S3Storage):
     def _open(self, name: str, mode: str = "rb") -> Any:
         file = super()._open(name, mode)
         if "r" in mode:
-            file._get_file()  # download now, so that errors are converted, and not at the first read
+            file._get_file()  # downloads the file here, where errors are converted, and not at the first read
         return file

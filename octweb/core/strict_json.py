@@ -11,13 +11,14 @@ import numpy as np
 import orjson
 from django.conf import settings
 
-BYTES_A_VALUE = 8  # the largest body may have one value per 8 bytes; a value takes about 30 bytes as an object
-# limit of objects and lists, 60 to 250 bytes each
+# a body of the largest size may have one value per 8 bytes; as an object, a value takes about 30 bytes
+BYTES_A_VALUE = 8
+# A body may have this many objects and lists, which take 60 to 250 bytes each.
 HOLDERS_A_ROW = 2
 MORE_HOLDERS = 50_000
-MAX_NAMES = 100_000  # names in one object, and rare names in a body; a row has one name per column
-SAMPLE = 20_000  # sampled colons whose names are compared
-PIECE_BYTES = 1_000_000  # bytes searched for colons at once
+MAX_NAMES = 100_000  # limit of the names in one object and of the rare names in a body; a row needs one name per column
+SAMPLE = 20_000  # colons that are sampled; the names before them are compared
+PIECE_BYTES = 1_000_000  # bytes that one search for colons covers
 WINDOW_BYTES = 200  # bytes before a colon that are searched for its name
 SPACES = b" \t\r\n"
 CONSTANT = re.compile(rb"[\[:,\s](NaN|-?Infinity)\s*[,\]}]")
@@ -94,7 +95,7 @@ def _name_before(content: bytes | bytearray, colon: int) -> bytes:
     begin = max(0, colon - WINDOW_BYTES)
     head = bytes(content[begin:colon]).rstrip(SPACES)
     if not head:
-        return b"%d" % colon  # implausibly many spaces
+        return b"%d" % colon  # so many spaces are implausible, so the position serves as a unique name
     return head[head.rfind(b'"', 0, -1) + 1 :] if head.endswith(b'"') else b""
 
 
@@ -118,7 +119,7 @@ def _members(value: Any) -> int:
     return count
 
 
-_HOLDERS = frozenset((dict, list))  # types that hold others
+_HOLDERS = frozenset((dict, list))  # types of values that hold other values
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 from trainer.errors import Refusal, RowError
 
-ROWS = "rows"  # rows answered, by leaf
-REFUSED = "refused_"  # before a reason: rows refused, by column
+ROWS = "rows"  # kind of the counts of answered rows; their names are leaves
+REFUSED = "refused_"  # kind of the counts of refused rows, before the reason; their names are columns
 SECONDS_OF_DAY = 86_400
 
-Counts = Mapping[str, Mapping[str, int]]  # kind → leaf or column → number
+Counts = Mapping[str, Mapping[str, int]]  # kind → leaf or column → count
 
 
 class Key(NamedTuple):
@@ -42,7 +42,7 @@ class ModelTally(NamedTuple):
 
     def add_row(self, leaf: str) -> None:
         """Count one ordinary row that was answered at a leaf."""
-        # a plain tuple: creating a Key takes twice as long as everything else here
+        # The key is a plain tuple, because creating a Key takes twice as long as the rest of this method.
         key = (self.model, self.api, int(time.time()) // SECONDS_OF_DAY, ROWS, leaf)
         with _lock:
             _counts[key] = _counts.get(key, 0) + 1
@@ -83,7 +83,7 @@ class _State:
 
 _state = _State()
 _lock = threading.Lock()
-_counts: dict[tuple[str, str, int, str, str], int] = {}  # by the fields of Key
+_counts: dict[tuple[str, str, int, str, str], int] = {}  # keyed by the fields of Key
 _sources: list[Callable[[], Mapping[Key, int]]] = []
 
 

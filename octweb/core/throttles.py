@@ -19,7 +19,7 @@ from django.http import HttpRequest
 from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 
 MAX_CALLERS = 100_000
-RATE = "octweb.rate"  # key of the headers in the environment of a request
+RATE = "octweb.rate"  # a request's environment holds its rate headers under this key
 
 
 def client_address(request: HttpRequest) -> str | None:
@@ -38,7 +38,7 @@ class Windows:
     """Sliding window of calls: those of the current window, and the share of the previous one that still counts."""
 
     def __init__(self) -> None:
-        # by caller: number of the current window, calls in the previous window, calls in the current one
+        # caller → number of the current window, calls in the previous window, calls in the current one
         self._counts: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 
@@ -79,7 +79,7 @@ def _wait(before: int, current: int, limit: int, passed: float) -> float:
     """Return the share of a window until the next call is within the limit."""
     if current + 1 <= limit and before:
         return max(0.0, 1 - (limit - current - 1) / before - passed) or 1e-3
-    # this window is full; its calls fade during the next one
+    # The current window is full. Its calls count less and less during the next one.
     return (1 - passed) + max(0.0, 1 - (limit - 1) / current if current else 0.0)
 
 

@@ -15,7 +15,7 @@ from octweb.core.faults import DamagedDocument, StoreUnavailable
 from octweb.core.problems import Busy
 
 RETRY_SECONDS = 10
-FREE_BYTES = 50_000_000  # a disk with less counts as full
+FREE_BYTES = 50_000_000  # a disk with less free space counts as full
 DISK_FULL = "The disk of the server is full. Nothing was changed; tell the administrator."
 LOCKED = "Another process has locked the database. Nothing was changed; try again in a moment."
 NO_DATABASE = "The database does not answer. Nothing was changed; try again in a moment."
@@ -29,7 +29,7 @@ def reason_of(error: BaseException | None) -> str:
         text = str(error).lower()
         if "locked" in text or "lock timeout" in text:
             return LOCKED
-        # on a full disk, SQLite may only report that it cannot open its files
+        # If the disk is full, SQLite may report only that it cannot open its files.
         return DISK_FULL if "full" in text or (connection.vendor == "sqlite" and _disk() == "full") else NO_DATABASE
     if isinstance(error, Busy):
         return str(error.detail)

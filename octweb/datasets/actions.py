@@ -148,7 +148,8 @@ def confirm(upload: Upload, *, name: str, reading: ReadOptions, choice: ColumnCh
     _store(dataset, rows, expected=upload.found["sha256"])
     try:
         with transaction.atomic():
-            # lock the row, so that the second of two simultaneous confirmations finds it gone
+            # Locking the row lets only one of two simultaneous confirmations store the data set. The other finds it
+            # gone.
             _refuse_gone(Upload.objects.select_for_update().filter(pk=upload.pk).exists())
             _insert(dataset)
             discard(upload)

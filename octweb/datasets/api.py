@@ -64,7 +64,7 @@ class DatasetViewSet(
     parser_classes = [StrictJSONParser]
 
     def get_parsers(self):
-        # one content type per operation, so that the OpenAPI document lists only what works
+        # Each operation has one content type, so that the OpenAPI document lists only what works.
         operation = getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post")
         if operation in ("create", "new_version"):
             return [MultiPartParser()]
@@ -205,7 +205,7 @@ class DatasetViewSet(
     def download(self, request: Request, pk: str) -> StreamingHttpResponse:
         dataset = self.get_object()
         lines = actions.csv_lines(dataset, for_spreadsheets=request.query_params.get("as") != "read")
-        start = next(lines)  # fail on a missing file before the response begins
+        start = next(lines)  # a missing file must raise here, before the response begins
         answer = StreamingHttpResponse(chain([start], lines), content_type="text/csv; charset=utf-8")
         return as_file(answer, f"{dataset.pk}.csv")
 
@@ -226,7 +226,7 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
         elif change.get("role") == "feature":
             ignored.discard(change["name"])
     kinds = {c["name"]: ColumnKind(c["kind"]) for c in changes if "kind" in c}
-    # a column that becomes a feature again needs a kind, or it stays ignored
+    # A column that becomes a feature again needs a kind. Without one it would stay ignored.
     for change in changes:
         if change.get("role") == "feature" and change["name"] not in kinds:
             record = next((c for c in dataset.columns if c["name"] == change["name"]), None)

@@ -71,7 +71,7 @@ class ColumnChoice:
     unknown: Mapping[str, UnknownPolicy] | None = None
     units: Mapping[str, str] | None = None
     special: Mapping[str, Collection[float]] | None = None
-    meanings: Mapping[str, Mapping[str, str]] | None = None  # meanings of special values, by column and value
+    meanings: Mapping[str, Mapping[str, str]] | None = None  # column → special value → its meaning
     ignore: Collection[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -108,12 +108,12 @@ class Outlook:
     rows_read: int
     rows_kept: int = 0
     classes: int = 0
-    class_rows: Sequence[Sequence[Any]] = ()  # label and rows, in the order of the labels
+    class_rows: Sequence[Sequence[Any]] = ()  # pairs of label and number of rows, in the order of the labels
     features: int = 0
     notes: tuple[str, ...] = ()
     refusal: str = ""
-    empty: Mapping[str, Any] = field(default_factory=dict)  # result of `record.empty_record`
-    findings: Sequence[Mapping[str, Any]] = ()  # findings of the intake report
+    empty: Mapping[str, Any] = field(default_factory=dict)  # made by `record.empty_record`
+    findings: Sequence[Mapping[str, Any]] = ()  # from the intake report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +121,11 @@ class StagedFile:
     """Description of a staged file: rows, detected format, guesses, and the outlook for storing it as guessed."""
 
     rows: int
-    lines: tuple[int, ...]  # line numbers of the first rows
+    lines: tuple[int, ...]  # line numbers of the first rows in the file
     detected: DetectedFormat
     guesses: tuple[GuessedColumn, ...]
     outlook: Outlook
-    names: tuple[str, ...] = ()  # names of the columns of the file
+    names: tuple[str, ...] = ()  # all columns of the file
     reading: TableReading = field(default_factory=TableReading)
 
     @classmethod
@@ -177,7 +177,7 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
     )
     target = choice.target or before
     special = {**(old.special or {}), **(choice.special or {})}
-    meanings = {  # drop the meanings of codes that are not special values now
+    meanings = {  # a code that is no longer a special value loses its meaning
         name: {code: text for code, text in texts.items() if float(code) in special.get(name, ())}
         for name, texts in (old.meanings or {}).items()
     }

@@ -17,7 +17,7 @@ from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
 from trainer.table import MissingPolicy
 
-LISTED = 20  # columns in the figure
+LISTED = 20  # columns that the figure shows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,8 @@ KINDS_OFFERED = (
 )
 EXAMPLE_DATES = {"dd/mm/yyyy": "31/12/2024", "mm/dd/yyyy": "12/31/2024", "dd.mm.yyyy": "31.12.2024"}
 MOST_WORDS = 20
-EMPTY_CODES = "empty-codes:"  # plus a column name: its codes that mean an empty cell
-MERGE = "merge:"  # plus a column name: all spellings of a value are read as the most frequent one
+EMPTY_CODES = "empty-codes:"  # before a column name: the form field of its codes that mean an empty cell
+MERGE = "merge:"  # before a column name: the form field that reads all spellings of a value as the most frequent one
 COLUMN_FIELDS = ("role", "kind", "missing", "unknown", "unit", "special")
 FINDING_TITLES = {
     "identifier": "Names or counts the rows",
@@ -110,7 +110,7 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
     data = post.copy()
     if mend.get("header") is False:
         data["header"] = "no"
-        data["seen"] = ""  # the columns get other names, so earlier choices do not apply
+        data["seen"] = ""  # the columns get other names, so earlier choices no longer apply
         return data
     names_of_remedy = mend.get("columns")
     for position in [
@@ -246,7 +246,7 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
         if kind in list(ColumnKind):
             kinds[name] = ColumnKind(kind)
         if policy in list(MissingPolicy):
-            # only categorical columns can have a category for missing values
+            # Only a categorical column can have a category for missing values.
             allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is ColumnKind.CATEGORICAL
             missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.LEARN
         if data.get(f"unknown-{i}") in list(UnknownPolicy):

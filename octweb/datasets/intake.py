@@ -43,9 +43,9 @@ from trainer.tree.file import from_json
 REQUEST = "request.json"
 ANSWER = "answer.json"
 ROWS = "rows.parquet"
-MEMORY = "OCTWEB_READING_BYTES"  # environment variable with the memory limit in bytes
+MEMORY = "OCTWEB_READING_BYTES"  # name of the environment variable that holds the memory limit in bytes
 OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
-FIRST_LINES = 20  # rows shown with their line numbers
+FIRST_LINES = 20  # rows that the preview shows with their line numbers
 TOO_MUCH_MEMORY = (
     "Reading this file takes more memory than this server gives. Take a sample of the rows, or leave columns out."
 )
@@ -113,7 +113,8 @@ def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any])
 
     `said` has target, name, classes and form. Returns the model document.
     """
-    from trainer.convert import convert, count_rows, form_of  # only this command needs the training code
+    # this imports the training code, which no other command here needs
+    from trainer.convert import convert, count_rows, form_of
 
     content = foreign.read_bytes()
     converted = convert(content, said["form"] or form_of(content), classes=said["classes"] or None)
@@ -132,7 +133,7 @@ def build_with(
     reading = reading or TableReading()
     ignore = [c for c in choice.ignore or () if c != target]
     names = {*reading.for_target(target).names(raw.names), *raw.names}
-    # drop choices for columns that exist only with another target
+    # A choice is dropped if its column exists only with another target.
     idle = {*reading.names(raw.names)} - names | {target, *ignore}
     numbers = {name for name, kind in (choice.kinds or {}).items() if kind is not ColumnKind.CATEGORICAL}
     return build_as_read(
@@ -203,7 +204,7 @@ def _outlook(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict
     return record | _checks(raw, target, choice, reading, built) | {
         "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema),
         "class_rows": [[label, int(rows)] for label, rows in zip(labels.classes, labels.counts(), strict=True)],
-        "notes": replace(report, reading_notes=()).notes,  # parsing has its own card
+        "notes": replace(report, reading_notes=()).notes,  # a card of its own shows the notes about parsing
     }  # fmt: skip
 
 
@@ -245,7 +246,7 @@ def _build_learning(
 def _guess_record(guess: GuessedColumn) -> dict[str, Any]:
     record = {field.name: getattr(guess, field.name) for field in fields(guess)}
     record["schema"] = guess.schema.to_json()
-    record["schema"].pop("categories", None)  # long, and can be recomputed from the rows
+    record["schema"].pop("categories", None)  # the list can be long, and the rows contain it
     return record
 
 

@@ -13,17 +13,18 @@ class Dataset(Deletable):
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)
     rows = models.PositiveIntegerField()
-    # one record per column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" | "ignored"}
+    # One record per column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" |
+    # "ignored"}.
     columns = models.JSONField(default=list)
     profile = models.JSONField(default=dict)
-    # parsing of the cells, see trainer.data.parsing; empty for a clean file
+    # How cells are parsed, see trainer.data.parsing. Empty if the file was clean.
     reading = models.JSONField(default=dict, blank=True)
     file = models.FileField(upload_to="datasets/%Y/%m/")
     sha256 = models.CharField(max_length=64)
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     sample = models.CharField(max_length=50, blank=True)
-    # `previous` is the data set before this version: another file with the same columns
+    # `previous` is the data set that this version replaces: another file with the same columns.
     version = models.PositiveIntegerField(default=1)
     previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="later")
 
@@ -45,7 +46,7 @@ class Upload(Owned):
     file = models.FileField(upload_to="uploads/%Y/%m/")
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
-    # result of reading, stored so that the file is read only once: rows as text, read options, description
+    # The results of reading are stored, so that the file is read only once: rows as text, read options, description.
     rows = models.FileField(upload_to="uploads/%Y/%m/", blank=True)
     options = models.JSONField(default=dict)
     found = models.JSONField(default=dict)

@@ -35,10 +35,10 @@ from trainer.data.formats.parquet_file import is_arrow, is_parquet
 from trainer.data.formats.workbook import is_workbook
 from trainer.errors import DataError
 
-SMALL_BYTES = 1_000_000  # a text up to this size is read in the web process
-FOLDER = "incoming"  # in the data folder: files of running reads
+SMALL_BYTES = 1_000_000  # the web process itself reads a text up to this size
+FOLDER = "incoming"  # folder in the data folder for the files of running reads
 CHUNK = 1 << 20
-TURN_SECONDS = 0.1  # between attempts to get a reader slot
+TURN_SECONDS = 0.1  # time between two attempts to get a reader slot
 
 _count = threading.Lock()
 _reads_in_progress = 0
@@ -203,7 +203,7 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     (folder / intake.REQUEST).write_text(json.dumps(request), encoding="utf-8")
     environment = environment_of_child() | {
         intake.MEMORY: str(settings.MAX_READING_BYTES),
-        # one thread and the system allocator, so that reserved memory is used memory
+        # With one thread and the system allocator, the process reserves no more memory than it uses, and the limit applies to that.
         "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "262144", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     command = [sys.executable, "-m", "octweb.datasets.intake", str(folder)]
@@ -225,7 +225,7 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     try:
         response = json.loads((folder / intake.ANSWER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # an allocator aborted, or the system killed the process
+        # The process left no answer: an allocation failed, or the system killed it.
         raise DataError(intake.TOO_MUCH_MEMORY) from None
     if "error" in response:
         raise DataError(response["error"], problems=tuple(response["problems"]))

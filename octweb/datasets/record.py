@@ -17,7 +17,7 @@ from trainer.data.parsing.infer import GuessedColumn
 from trainer.data.profile import Profile
 from trainer.table import Column, ColumnKind, Labels, Table
 
-SKETCH = 64  # digests that stand for the categories of a column
+SKETCH = 64  # a column's categories are represented by this many digests
 
 
 def column_records(
@@ -47,7 +47,7 @@ def column_records(
                 "identifier": guess.identifier,
             }
         )
-        record.pop("categories", None)  # long, and can be recomputed from the rows
+        record.pop("categories", None)  # the list can be long, and the rows contain it
         records.append(record)
     return records
 

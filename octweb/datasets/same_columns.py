@@ -8,7 +8,7 @@ from trainer.data.parsing import ColumnParsing
 from trainer.errors import DataError, list_names, nearest
 
 SEPARATE = "upload it as a separate data set"
-MOST = 10  # names in one sentence
+MOST = 10  # names that one sentence lists
 
 
 def check_same_columns(names: Sequence[str], columns: Collection[str], reading: ColumnParsing) -> None:

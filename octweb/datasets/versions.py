@@ -19,10 +19,10 @@ from trainer.errors import DataError, list_names
 from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.numbers import number_text, points_text
 
-POINTS = 0.01  # smaller differences of shares are not reported
+POINTS = 0.01  # smaller differences between shares are not reported
 AS_BEFORE = "as in the version before"
-MOST_NAMED = 5  # new words named in a sentence
-PART = 0.05  # share of the former range; smaller moves of a median are not reported
+MOST_NAMED = 5  # new words that one sentence names
+PART = 0.05  # share of the former range; a median that moved less is not reported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def _changed_categories(was: dict[str, Any], has: dict[str, Any]) -> str:
     if before is not None and now is not None:
         return next(iter(_changed_words(has["name"], now, list(before))), "")
     sketches = [c.get("sketch") or sketch(words or ()) for c, words in ((was, before), (has, now))]
-    if not all(sketches):  # stored before categories were
+    if not all(sketches):  # this data set is older than the storing of categories
         return ""
     common = set(sketches[0]) & set(sketches[1]) & set(sorted({*sketches[0], *sketches[1]})[:SKETCH])
     if common:

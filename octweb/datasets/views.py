@@ -49,7 +49,7 @@ from trainer.tree.render.palette import swatch
 
 SIGNS = {"delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS, "thousands_signs": THOUSANDS_SIGNS}
 PREVIEW_ROWS = FIRST_LINES
-SHOWN_ROWS = 10  # rows of the preview; few, so that the form below it is near
+SHOWN_ROWS = 10  # the preview has few rows, so that the form below it stays in sight
 KIND_WORDS = {ColumnKind.NUMERIC: "number", ColumnKind.CATEGORICAL: "category", ColumnKind.BINARY: "0 or 1"}
 COLUMNS_SHOWN = 30
 LIST_SORTS = {
@@ -59,7 +59,7 @@ LIST_SORTS = {
     "target": ("target", "target"),
     "runs": ("runs", "-run_count"),
 }
-# with a subquery, only the runs of the rows on the page are counted, unless the list is sorted by them
+# With a subquery, the database counts runs only for the rows on the page, unless the list is sorted by them.
 COUNTED = Dataset.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
 RUN_COUNT = Subquery(COUNTED.annotate(count=Count("runs", filter=Q(runs__deleted_at=None))).values("count"))
 SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
@@ -126,7 +126,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     guesses = staged.guesses
     names = [guess.name for guess in guesses]
     seen = seen_mark(reading, names)
-    # choices refer to columns by position: with other read options these may be other columns
+    # Choices refer to columns by position. With other read options a position may mean another column.
     same = post.get("seen", seen) == seen
     if "mend" in post and post.get("seen") == seen_mark(reading_of(request.POST), shown_names):
         post = moved_choices(post, shown_names, names)
@@ -196,11 +196,11 @@ def _parse_choices(
         except DataError as error:
             unread = str(error)
     still_open = {column.name for column in staged.reading.columns.values() if column.taken_for == "ask"}
-    # the preset value of a column with an open question is not a choice of the user
+    # The form preselects a kind for a column with an open question. That is not a choice of the user.
     kinds = {name: kind for name, kind in (choice.kinds or {}).items() if name not in still_open}
     choice = replace(choice, kinds=kinds or None)
     if choice.ignore:
-        # the page ignores these columns by default, so the user did not choose that; parts of dates are kept
+        # The page ignores these columns by default, so the user did not choose it. Parts of dates stay ignored.
         features = [guess for guess in staged.guesses if guess.name != choice.target]
         proposed = set(useless_columns(features, choice.kinds or {})) & set(staged.names)
         choice = replace(choice, ignore=[name for name in choice.ignore if name not in proposed])

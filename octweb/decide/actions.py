@@ -113,7 +113,7 @@ def store_guidance(model: TreeModel, by: Any, what: str, **changes: Any) -> Guid
 def guidance_digest(guidance: Guidance) -> str:
     """Return the SHA-256 of what people rely on. The secret key is part of it, so that nobody can guess a contact from it."""
     texts = [guidance.purpose, guidance.contact, guidance.public, guidance.show_training, guidance.change]
-    if guidance.wording:  # records of earlier versions do not cover it
+    if guidance.wording:  # digests of earlier versions have no wording, so an empty one must not change them
         texts.append(guidance.wording)
     text = json.dumps([str(guidance.key), *texts], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -26,10 +26,10 @@ from trainer.families.exact.rashomon.chosen import amount
 from trainer.tree.nodes import Tree, tree_from_json
 from trainer.tree.numbers import percent_text
 
-SECONDS = 3.0  # time limit of a page for counterfactuals across hyperplanes
+SECONDS = 3.0  # time that one page may search for counterfactuals across hyperplanes
 NEAREST = 50
 LISTED = 6
-FORMAT = 1  # version of the JSON; members may be added, never changed
+FORMAT = 1  # version of the JSON; members may be added but never changed
 
 
 def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
@@ -189,4 +189,4 @@ def _tree(scene: ModelScene, listed: dict[str, Any]) -> Tree | None:
     try:
         return tree_from_json(listed["nodes"], schema=scene.tree.schema, classes=scene.tree.classes)
     except (TrainerError, KeyError, TypeError):
-        return None  # it has columns that are not in this model's file
+        return None  # the tree has columns that this model's file does not have

@@ -13,15 +13,17 @@ class Guidance(models.Model):
     model = models.OneToOneField(
         "registry.TreeModel", on_delete=models.CASCADE, related_name="guidance", primary_key=True
     )
-    change = models.JSONField(default=dict, blank=True)  # column → words of trainer.explain.permission
-    # question as JSON of the model file → words for "yes" and "no"
+    # column → permitted change, in the words of trainer.explain.permission
+    change = models.JSONField(default=dict, blank=True)
+    # Split, as JSON of the model file → the words for its answers "yes" and "no".
     wording = models.JSONField(default=dict, blank=True)
     public = models.BooleanField(default=False)
-    # part of the address of the public page: random, so that it reveals nothing and cannot be guessed
+    # Part of the address of the public page. It is random, so that nobody can guess it or learn anything from it.
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     purpose = models.TextField(blank=True)
     contact = models.CharField(max_length=300, blank=True)
-    show_training = models.BooleanField(default=False)  # numbers of training rows, their shares and units of changes
+    # whether the page shows the numbers of training rows, their shares, and the units of changes
+    show_training = models.BooleanField(default=False)
     changed = models.DateTimeField(auto_now=True)
 
     class Meta:

@@ -21,10 +21,10 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 from trainer.tree.splits import Split
 
-NEAR = 0.5  # standard deviations; a value closer to the threshold is called near
-FEW_TERMS = 3  # columns of a weighted sum up to which the split is written out
-HEADING = 14  # letters of a column name above similar rows; the tooltip has the whole name
-CHANGE = 24  # letters of a column name in the list of changes, which wraps long ones
+NEAR = 0.5  # standard deviations; a value closer to the threshold counts as near
+FEW_TERMS = 3  # a weighted sum of at most this many columns is written out
+HEADING = 14  # letters of a column name above similar rows; the tooltip shows the whole name
+CHANGE = 24  # letters of a column name in the list of changes, where long names wrap
 LISTED_NAMES = 12
 
 

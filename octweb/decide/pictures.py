@@ -17,7 +17,7 @@ from trainer.tree.splits.base import BELOW, BETWEEN
 WIDTH = 560
 HEIGHT = 52
 SIDE = 14
-# pixels: least and largest width of a bar, and the gap between two
+# Pixels: the smallest and the largest width of a bar, and the gap between two bars.
 THIN = 3.0
 WIDE = 18.0
 AIR = 0.6

@@ -18,7 +18,8 @@ from trainer.tree.nodes import Tree
 
 MAX_WORDS = 500  # characters of one text
 ANSWERS = ("yes", "no")
-OPEN_STATES = (State.DRAFT, State.REJECTED)  # the owner may change the texts; later they belong to the approval
+# the owner may change the texts in these states; later they belong to the approval
+OPEN_STATES = (State.DRAFT, State.REJECTED)
 Texts = Mapping[str, Mapping[str, str]]
 
 

@@ -22,7 +22,7 @@ from octweb.demo.models import Visit
 log = logging.getLogger(__name__)
 
 LIFE = timedelta(days=1)
-LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alike
+LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no characters that look alike
 
 
 class DemoFull(Exception):
@@ -51,13 +51,13 @@ def end(visit: Visit) -> bool:
     user = visit.user
     if user is None:
         return True
-    # first disable the account, so that no call begins during the deletion
+    # Disabling the account first ensures that no call begins during the deletion.
     get_user_model().objects.filter(pk=user.pk).update(is_active=False)
     Session.objects.filter(session_key=visit.session).delete()
     AccessLog.objects.filter(username=user.get_username()).delete()
     try:
         undeleted = delete_all(user)
-    except IntegrityError as error:  # a call or worker wrote rows meanwhile
+    except IntegrityError as error:  # a call or a worker wrote rows meanwhile
         undeleted = [str(error)]
     if undeleted:
         log.warning(

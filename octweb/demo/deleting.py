@@ -38,7 +38,7 @@ def delete_all(user: Any) -> list[str]:
     Returns descriptions of the objects that stay because others need them. Then the user stays as well.
     """
     with transaction.atomic():
-        # workers that renew a lease wait for this lock, and then find their row gone
+        # A worker that renews its lease waits for this lock, and then finds its row gone.
         for model in owned_models():
             list(model._default_manager.select_for_update().filter(owner=user).values_list("pk", flat=True))
         groups: list[Any] = [_rows(model, user) for model in _holding(user)]
@@ -49,7 +49,7 @@ def delete_all(user: Any) -> list[str]:
             for rows in groups:
                 try:
                     _delete(rows)
-                except ProtectedError as error:  # try again after its dependents
+                except ProtectedError as error:  # other rows depend on these, so they are tried again after those
                     left.append(rows)
                     undeleted.append(f"{rows.model._meta.verbose_name}: {str(error.args[0])[:200]}")
             if len(left) == len(groups):

@@ -14,7 +14,8 @@ class Visit(models.Model):
     )
     begun = models.DateTimeField(db_index=True)
     until = models.DateTimeField(db_index=True)
-    origin = models.CharField(max_length=64, db_index=True)  # keyed hash of the address, which is not stored
+    # keyed hash of the visitor's address; the address itself is not stored
+    origin = models.CharField(max_length=64, db_index=True)
     session = models.CharField(max_length=40, blank=True)
 
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ from octweb.registry.models import State, TreeModel
 from trainer.errors import DataError, list_names
 from trainer.tree.document import publishable
 
-# texts of the owner: name, label in the document
+# Texts that the owner writes: name → label in the document.
 TEXTS = {
     "meant_for": "Meant for",
     "not_meant_for": "Not meant for",
@@ -40,8 +40,8 @@ ENDS = "ends"
 NO_ROWS = "The rows of this model are gone, so there can be no dossier. Train it again on a data set that you keep."
 MAX_TEXT = 4_000
 MAX_GROUPS = 20
-KEPT = timedelta(days=30)  # the last one of a model is never removed
-# by format: file inside the zip, and media type; the zip itself has no file name
+KEPT = timedelta(days=30)  # the last dossier of a model stays, however old it is
+# Format → file inside the zip, and media type. The zip itself has no file name.
 FORMATS = {
     "json": (JSON, "application/json"),
     "html": (HTML, "text/html; charset=utf-8"),
@@ -184,7 +184,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         }
         for event in events
     ]
-    # later steps about the served name keep the state "approved", but their authors did not approve the model
+    # Later steps about the served name keep the state "approved". Their authors did not approve the model.
     approval = (
         step["by"] for step, event in zip(steps, events, strict=True) if event.before != event.after == State.APPROVED
     )

@@ -26,12 +26,12 @@ from octweb.jobs.queue import worker_seen
 from octweb.registry.api.request import AnyFormat, readable_model
 from octweb.registry.lifecycle import access
 
-# seconds
+# How long a call waits for its dossier, in seconds, and how often it looks.
 LONGEST_WAIT = 30.0
 USUAL_WAIT = 20.0
 LOOK = 0.2
-RETRY = "5"  # seconds until a retry
-_waiting = threading.BoundedSemaphore(2)  # threads of this process that may wait for a dossier
+RETRY = "5"  # seconds that the client should wait before it tries again
+_waiting = threading.BoundedSemaphore(2)  # so many threads of this process may wait for a dossier at once
 ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": "pdf", "application/zip": "zip"}
 
 

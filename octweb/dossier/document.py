@@ -13,8 +13,8 @@ from trainer.training.claims import splits_claim, splits_words
 from trainer.tree.nodes import Tree
 from trainer.tree.render import paper
 
-MATRIX = 8  # with more classes, only the most frequent mistakes are listed
-MISTAKES = 40  # number of listed kinds of mistakes
+MATRIX = 8  # with more classes, the document lists only the most frequent mistakes
+MISTAKES = 40  # kinds of mistakes that the document lists
 ACTUAL = {"unseen": "unseen rows", "training": "training rows"}
 NOTHING = "not evaluated"
 

@@ -25,7 +25,7 @@ def signing_key() -> Ed25519PrivateKey:
     """
     file_key = signing.private_key(settings.DOSSIER_KEY) if settings.DOSSIER_KEY.exists() else None
     with transaction.atomic():
-        audit.hold()  # two hosts that start at the same moment get the same key
+        audit.hold()  # two hosts that start at the same moment must get the same key
         registered = SigningKey.objects.order_by("-pk").first()
         if registered is None:
             return register(file_key or Ed25519PrivateKey.generate())

@@ -6,14 +6,14 @@ from django.db import models
 
 from octweb.jobs.models import Job
 
-FOLDER = "dossiers"  # in the store of files
+FOLDER = "dossiers"  # folder in the file store
 
 
 class SigningKey(models.Model):
     """A key of this installation. Hosts without a key file sign with the newest; all are trusted."""
 
     fingerprint = models.CharField(max_length=64, unique=True)  # SHA-256 of the public key
-    sealed = models.TextField()  # the private key as PEM, encrypted with a key derived from OCTWEB_SECRET_KEY
+    sealed = models.TextField()  # the private key as PEM, encrypted with a key that is derived from OCTWEB_SECRET_KEY
     at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -28,9 +28,9 @@ class ModelDossier(Job):
     ADVICE = "Make the dossier on a machine with more memory: manage.py dossier."
 
     model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="dossiers")
-    said = models.JSONField(default=dict)  # texts of the owner, see `actions.TEXTS`
-    groups = models.JSONField(default=list)  # names of columns
-    site = models.CharField(max_length=500, blank=True)  # address of this installation as seen by the browser
+    said = models.JSONField(default=dict)  # texts of the owner, under the names of `actions.TEXTS`
+    groups = models.JSONField(default=list)  # columns whose groups the dossier compares
+    site = models.CharField(max_length=500, blank=True)  # address of this installation, as the browser sees it
     file = models.FileField(max_length=200, blank=True)
     bytes = models.BigIntegerField(default=0)
 

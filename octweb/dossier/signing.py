@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 MANIFEST = "manifest.sha256"
 SIGNATURE = "signature.ed25519"
 PUBLIC_KEY = "public-key.pem"
-OWN = (MANIFEST, SIGNATURE)  # files that are not in the list
+OWN = (MANIFEST, SIGNATURE)  # the list cannot contain itself and its signature
 MAX_LIST_BYTES = 1_000_000
 
 
@@ -79,7 +79,7 @@ def _write_once(path: Path, key: Ed25519PrivateKey) -> None:
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(pem_of_private(key))
     try:
-        os.link(temporary, path)  # fails if another process was first, whose key then counts
+        os.link(temporary, path)  # this fails if another process was first; then its key counts
     except FileExistsError:
         pass
     finally:

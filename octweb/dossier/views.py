@@ -116,7 +116,7 @@ def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
 def answer(job: ModelDossier, model: TreeModel, form: str, content: bytes) -> HttpResponse:
     """Return a file of a dossier as a response."""
     response = HttpResponse(content, content_type=actions.FORMATS[form][1])
-    if form != "html":  # the document opens in the browser
+    if form != "html":  # the browser shows the HTML document instead of saving it
         as_file(response, f"{model.family.name}-{model.version}-dossier.{form}")
     response["X-Content-SHA256"] = model.sha256
     if job.finished is not None:
@@ -130,7 +130,7 @@ def public_key(request: HttpRequest) -> HttpResponse:
     try:
         key = signing_key().public_key()
     except signing.BadKey as error:
-        # the message names a file of this host, so only administrators may see it
+        # The message names a file of this host, so only administrators may see it, in the log.
         log.error("The key that signs dossiers cannot be used: %s", error)
         return problem(503, UNUSABLE_KEY)
     response = HttpResponse(signing.pem_of(key), content_type="text/plain; charset=utf-8")

@@ -103,7 +103,7 @@ class DossierSupervisor(ResultSupervisor):
         signing.sign(folder, signing_key())
         content = zip_folder(folder)
         try:
-            # the name belongs to this attempt alone, so that files of a lost attempt are never used
+            # The name contains the attempt, so that no other attempt can pick up the file of one that was lost.
             name = default_storage.save(f"{FOLDER}/{job.pk}-{self.attempt}.zip", ContentFile(content))
             with transaction.atomic():
                 audit.record(

@@ -92,7 +92,7 @@ def stop(experiment: Experiment) -> Experiment:
         try:
             cancel(candidate)
         except Conflict:
-            continue  # it ended meanwhile
+            continue  # this candidate ended meanwhile
     return experiment
 
 

@@ -27,7 +27,7 @@ from trainer.tree.numbers import number_text
 from trainer.tree.render.outline import tree_outline
 
 COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
-SORTS = ("accuracy", "leaves", "time", "queue")  # the first one follows the measure
+SORTS = ("accuracy", "leaves", "time", "queue")  # the measure of the experiment replaces "accuracy"
 
 
 class UnseenCost(NamedTuple):
@@ -183,7 +183,7 @@ class Board:
 
 
 UNSHOWN = ("document", "trees", "log")
-# reads the candidates of all experiments of a list with one query
+# One query reads the candidates of all experiments of a list.
 SHOWN = Prefetch("candidates", queryset=Candidate.objects.defer(*UNSHOWN), to_attr="shown_candidates")
 
 

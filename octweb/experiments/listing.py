@@ -19,7 +19,7 @@ def _has(*states: Any) -> Exists:
     return Exists(Candidate.objects.filter(experiment=OuterRef("pk"), status__in=states))
 
 
-# database expression for `status_of`
+# This expression computes `status_of` in the database.
 STATUS = Case(
     When(_has(RunStatus.RUNNING), then=Value(RunStatus.RUNNING)),
     When(_has(RunStatus.QUEUED) & _has(*FINISHED), then=Value(RunStatus.RUNNING)),

@@ -16,15 +16,16 @@ class Experiment(Deletable):
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="experiments")
     folds = models.PositiveIntegerField(default=5)
     seed = models.PositiveIntegerField(default=0)
-    # share of the rows held out; the accuracy on them is measured only after a tree is chosen
+    # Share of the rows that are held out. They are used only after a tree is chosen, to measure its accuracy.
     test_share = models.FloatField(default=0.0)
-    # columns of the file, empty for none: group of a row; time of a row
+    # Columns of the file with the group and the time of each row. Empty: the file has no such column.
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
     weight = models.CharField(max_length=1000, blank=True)  # column with the weight of each row
-    nested = models.BooleanField(default=False)  # used with few rows: every pair of folds is left out as well
-    time_limit = models.FloatField(default=60.0)  # seconds of one fit
-    skipped = models.JSONField(default=list)  # excluded methods: {"method", "title", "reason"}
+    # Every pair of folds is left out as well. This is used with few rows, because then none are held out.
+    nested = models.BooleanField(default=False)
+    time_limit = models.FloatField(default=60.0)  # seconds for one fit
+    skipped = models.JSONField(default=list)  # methods that were excluded: {"method", "title", "reason"}
     chosen = models.ForeignKey("Candidate", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     chosen_at = models.DateTimeField(null=True, blank=True)
 
@@ -68,9 +69,9 @@ class Candidate(Job):
     method = models.CharField(max_length=50)
     parameters = models.JSONField(default=dict)
     records = models.JSONField(default=list)
-    trees = models.JSONField(default=dict)  # fold → nodes of its tree, until `document` has them
+    trees = models.JSONField(default=dict)  # fold → nodes of its tree; empty once `document` holds the trees
     document = models.TextField(blank=True)
-    # how often it was preempted by the job of a user
+    # How often a user's job preempted this candidate.
     gave_way = models.PositiveIntegerField(default=0)
     model = models.ForeignKey("registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     retrained = models.ForeignKey(

@@ -17,11 +17,11 @@ from trainer.registry import METHODS, get
 from trainer.solver_common.thresholds import PROOF_SECONDS
 from trainer.training.estimate import expected_seconds, range_of_seconds
 
-FEW_ROWS = 1000  # with fewer rows, nested folds use all of them and none are held out
+FEW_ROWS = 1000  # with fewer rows none are held out, and nested folds use all of them
 HELD_OUT = 0.25
-# gain that a leaf must bring: a share of the rows, but at least this number of rows
+# Accuracy that a leaf must gain: a share of the rows, and at least this number of rows.
 LEAST_GAIN = {Penalty.SMALL: (0.0005, 1.0), Penalty.LARGE: (0.002, 3.0)}
-DEEP = 5  # levels; such trees have the higher penalty, since 32 leaves are hard to read
+DEEP = 5  # levels; trees of this depth get the higher penalty, because 32 leaves are hard to read
 KINDS = ("one", "two", "many", "groups")
 
 
@@ -71,7 +71,7 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
                 )
             else:
                 trials.append((seconds, trial))
-    # integer programs last: they often use the whole time limit
+    # Integer programs come last, because they often use the whole time limit.
     trials.sort(key=lambda pair: (get(pair[1].method).cost.integer_program, pair[0]))
     return TrialPlan(trials=tuple(trial for _, trial in trials), skipped=tuple(skipped))
 
@@ -98,7 +98,7 @@ def _trials(dataset: Dataset, kind: str, longest: float) -> Iterable[Trial]:
             if candidate.needs_numbers and not numbers:
                 continue
             parameters = {name: penalties.get(value, value) for name, value in candidate.parameters.items()}
-            if method.parameter("pruning"):  # it takes text
+            if method.parameter("pruning"):  # this parameter is a text
                 parameters["pruning"] = str(parameters["pruning"])
             if method.chooses_bins:
                 settings = method.settings(parameters).to_json()

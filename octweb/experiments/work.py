@@ -25,7 +25,7 @@ from trainer.cli.parameters import arguments_of
 from trainer.errors import DataError
 
 MEMORY_SLACK = 1.25
-URGENT_WAIT = timedelta(seconds=1)  # a free worker claims a user's job sooner
+URGENT_WAIT = timedelta(seconds=1)  # if a worker were free, it would have claimed the job by now
 
 
 @dataclass(kw_only=True)
@@ -55,7 +55,7 @@ class CandidateChild(Process):
     def command(self) -> list[str]:
         candidate: Candidate = self.job
         experiment = candidate.experiment
-        # the evaluation has its own seed and threads
+        # The evaluation sets its own seed and number of threads.
         values = {k: v for k, v in candidate.parameters.items() if k not in ("seed", "threads")}
         return [
             *settings.COMMAND,
@@ -106,7 +106,7 @@ class CandidateSupervisor(ResultSupervisor):
     def _tick(self, child: Process) -> bool:
         known = self.lines
         cancel = super()._tick(child)
-        if self.lines > known:  # a fit ended
+        if self.lines > known:  # a fit has ended, so stopping here loses no work
             self.preempted = self.preempted or more_urgent_waits(self.load(), timezone.now() - URGENT_WAIT)
         return cancel
 

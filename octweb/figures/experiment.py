@@ -10,13 +10,13 @@ from typing import Any
 from octweb.figures.measure import ACCURACY, Measure
 from trainer.tree.render.palette import axis, escape, frame, short
 
-ASIDE = 1.05  # distance of neighbouring candidates of the same size, as a factor of leaves
-AIR = 0.14  # margin above and below for two labels, as a share of the height of the points
-# pixels: the plot on a phone, a bold letter, and the ring with its distance
+ASIDE = 1.05  # candidates of the same size are drawn side by side: each is moved by this factor of leaves
+AIR = 0.14  # margin above and below the points for two labels, as a share of their height
+# Pixels: the width of the plot on a phone, of a bold letter, and of the ring with its distance.
 NARROWEST = 290
 LETTER = 7
 ROUND = 24
-AWAY = 14  # pixels from a bar to its label, which clear the ring of a short bar
+AWAY = 14  # pixels between a bar and its label; with less, the ring of a short bar would touch it
 
 
 def experiment_figure(
@@ -218,7 +218,8 @@ def _room(placed: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tup
 
 def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: bool) -> dict[str, Any]:
     return {
-        "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,  # Plotly takes log10
+        # Plotly places annotations on a log axis by their log10
+        "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,
         "yanchor": "bottom" if above else "top", "xshift": {"left": -12, "right": 12}.get(side, 0),
         "yshift": AWAY if above else -AWAY,
         "font": {"size": 12, "color": "var(--ink)"}, "bgcolor": "var(--card)", "borderpad": 1,

@@ -8,7 +8,7 @@ from typing import Any
 from trainer.tree.numbers import points_text
 from trainer.tree.render.palette import axis, count_axis, escape, frame, short, text_width
 
-# size of the plot in pixels, an estimate to keep names from overlapping
+# Estimated size of the plot in pixels. It serves to keep names from overlapping.
 WIDE = 900
 HIGH = 280
 FONT = 12
@@ -74,7 +74,8 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
         "name": "models",
         "x": [p[size] for p in known],
         "y": [100 * p["accuracy"] for p in known],
-        **({"error_y": bars} if any(p.get("sd") is not None for p in known) else {}),  # standard deviation over folds
+        # standard deviation over the folds
+        **({"error_y": bars} if any(p.get("sd") is not None for p in known) else {}),
         "text": [text for text, _ in words],
         "textposition": [place for _, place in words],
         "textfont": {"color": "var(--ink)", "size": FONT},

@@ -12,7 +12,7 @@ ROWS = ("First question", "Then, on the yes side", "And, on the no side")
 OTHER = "other columns"
 LEAF = "an answer"
 SMALLEST = 0.012  # share of the width; narrower parts are merged into OTHER
-# pixels: the width for which labels are shortened, and their font size
+# Pixels: the width for which labels are shortened, and the size of their font.
 PLOT = 600.0
 TEXT = 11.0
 
@@ -64,7 +64,7 @@ def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     An entry has `column`, `trees`, and `yes` and `no`: numbers of trees by the column of that child ("": a leaf).
     """
     total = sum(line["trees"] for line in columns)
-    parts: list[list[tuple[str, str, float, int]]] = [[], [], []]  # label, hover text, begin, trees
+    parts: list[list[tuple[str, str, float, int]]] = [[], [], []]  # entries: label, hover text, begin, trees
     begin = 0
     for name, number, rectangles in _first(columns, total):
         parts[0].append((name, f"{name}: {number:,} trees ask it first", begin, number))

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer.tree.render.palette import axis, count_axis, frame
 
-TOP = 48  # pixels above a chart: its legend, and below it the label of the moment shown
+TOP = 48  # pixels above a chart, for its legend and for the label of the shown step
 LEGEND = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
 NOTHING = {"text": "no question found yet", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 
@@ -84,7 +84,7 @@ def _right_axis(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
     options = {"overlaying": "y", "side": "right", "showgrid": False}
     if not rows:
         return count_axis("training rows right", max(r["correct"] for r in placed)) | options
-    # explicit ticks: an overlaid axis would copy the tick positions of the other one, such as 71.9
+    # The ticks are explicit, because an overlaid axis would copy the positions of the other axis, such as 71.9.
     ticks = {"range": [0, 104], "tickmode": "linear", "tick0": 0, "dtick": 20}
     return axis("training rows right, %") | options | ticks
 

@@ -17,8 +17,8 @@ from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, 
 
 BINS = 32
 MAX_FLOAT64 = float(np.finfo(np.float64).max)
-THINNEST = 1000  # a bar takes at least the width divided by this
-FEW = 12  # up to this many distinct values each has its own bar
+THINNEST = 1000  # a bar is at least the width of the plot divided by this
+FEW = 12  # up to this many distinct values, each value has a bar of its own
 
 
 def histogram_figure(
@@ -180,13 +180,13 @@ def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, 
 
 def _edges(low: float, high: float, cuts: Sequence[float]) -> FloatArray:
     """Return edges of about BINS bars of nearly equal width from `low` to `high`. Cuts are edges."""
-    step = high / BINS - low / BINS  # `high - low` may overflow
+    step = high / BINS - low / BINS  # `high - low` could overflow
     if step <= 0:
         step = max(abs(high) / BINS, float(np.spacing(abs(high))))
     first = max(-MAX_FLOAT64, low - max(step, float(np.spacing(abs(low))))) if low in cuts else low
     stops = [first, *sorted({c for c in cuts if low <= c < high}), high]
     parts = [_stretch(a, b, max(1, round(b / step - a / step))) for a, b in pairwise(stops)]
-    return np.unique(np.append(np.concatenate(parts), high))  # neighbouring doubles give equal edges
+    return np.unique(np.append(np.concatenate(parts), high))  # edges between neighbouring doubles can be equal
 
 
 def _stretch(a: float, b: float, count: int) -> FloatArray:

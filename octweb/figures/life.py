@@ -14,9 +14,9 @@ from trainer.tree.render.palette import axis, class_styles, escape, frame
 WEEK_DAYS = 7
 HEIGHT = 300
 MARGIN = {"l": 64, "r": 78, "t": 34, "b": 40}
-BAR_MILLISECONDS = 0.92 * 86_400_000  # width of one day in a bar; the rest is a gap
-SHORT_DAYS = 200  # up to this range the axis labels days, beyond it months
-LABELLED_FROM = 0.5  # log10 of the evidence; lines that end lower overlap and have no label without an alarm
+BAR_MILLISECONDS = 0.92 * 86_400_000  # width of the bar of one day; the rest of the day is a gap
+SHORT_DAYS = 200  # the axis labels days up to this range, and months beyond it
+LABELLED_FROM = 0.5  # log10 of the evidence; lines that end lower overlap, so they are labelled only after an alarm
 FLOOR = -3.0  # log10 of the evidence; lower values are drawn here
 NOTHING = {"text": "No decisions yet.", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -73,7 +73,7 @@ def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str,
     styles = class_styles(classes)
     layout = _frame(record, "odds against “as in training”", tickprefix="10<sup>", ticksuffix="</sup>")
     data: list[dict[str, Any]] = []
-    ends: list[tuple[str, float, str, str]] = []  # day, height, leaf, colour
+    ends: list[tuple[str, float, str, str]] = []  # entries: day, height, leaf, colour
     ceiling = 1.0
     for watch, code, order in _by_answer(record, classes):
         level = float(np.log10(watch["threshold"]))

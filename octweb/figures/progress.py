@@ -24,7 +24,7 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
         bound = _until(bound, end)
     data: list[dict[str, Any]] = []
     if bound and incumbent:
-        # the tint begins with the first incumbent: there is no gap before it
+        # There is no gap before the first incumbent, so the tinted area begins there.
         data.append(_line(_from(bound, incumbent[0][0]), "gap", {"width": 0}) | {"hoverinfo": "skip"})
         data.append(
             _line(incumbent, "gap", {"width": 0})
@@ -118,7 +118,7 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
     layout: dict[str, Any] = {
         "margin": {"l": 56, "r": 96, "t": TOP, "b": 44},
         "height": 360,
-        "uirevision": "progress",  # keep the user's zoom when the lines are extended
+        "uirevision": "progress",  # keeps the user's zoom when the lines get longer
         "showlegend": True,
         "legend": dict(LEGEND),
         "xaxis": {

@@ -13,7 +13,7 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import axis, class_styles, escape, frame
 
 HEIGHT = 300
-TITLE = 40  # letters that fit beside or below a figure 300 px wide
+TITLE = 40  # letters that fit beside or below a figure of 300 px
 PERCENT = {"ticksuffix": "\u202f%"}
 
 

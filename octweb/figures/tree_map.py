@@ -10,7 +10,7 @@ from trainer.tree.render.palette import class_styles, distinct_styles, escape, f
 WIDTH = 280
 HEIGHT = 116
 EDGE = 8
-MANY = 0.1  # share of the rows; edges with more are thicker
+MANY = 0.1  # share of the rows; an edge with more rows is drawn thicker
 
 
 def tree_map(tree: Tree) -> dict[str, Any]:

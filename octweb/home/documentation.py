@@ -18,7 +18,7 @@ TYPES = {
     ".js": "text/javascript",
     ".webp": "image/webp",
     ".ipynb": "application/json",
-}  # not registered on every system
+}  # not every system registers these types
 
 
 @require_safe
@@ -33,7 +33,7 @@ def documentation(request: HttpRequest, page: str = "") -> HttpResponse:
     kind = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     if kind.startswith("text/"):
         kind += "; charset=utf-8"
-    # revalidated by ETag, so that a new build shows at once
+    # The browser checks the ETag at each visit, so a new build shows at once.
     return HttpResponse(path.read_bytes(), content_type=kind, headers={"Cache-Control": "no-cache"})
 
 
@@ -58,5 +58,5 @@ def file_of(site: Path, page: str) -> Path | None:
         if page == "" or page.endswith("/"):
             path = path / "index.html"
         return path if path.is_relative_to(root) and path.is_file() else None
-    except (OSError, ValueError):  # a name that is too long or contains a NUL
+    except (OSError, ValueError):  # the name is too long or contains a NUL
         return None

@@ -19,7 +19,7 @@ from trainer.training.claims import read_claim
 from trainer.tree.file import read_model
 
 FILE = Path(__file__).with_name("example.json")
-SLUG = "breast-cancer"  # name of the sample
+SLUG = "breast-cancer"  # sample that trained the tree
 
 
 def example_sample() -> Sample:
@@ -33,7 +33,7 @@ def example_tree() -> dict[str, Any]:
     model = read_model(FILE)
     claim = read_claim(model.certificate)
     rate = base_rate(model)
-    assert rate is not None  # the file has unseen rows
+    assert rate is not None  # the file contains held-out rows
     unseen = model.metrics["test"]
     return {
         "tree": tree_data(model.tree, statistics_of_model(model.tree)),

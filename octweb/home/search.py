@@ -21,9 +21,9 @@ from octweb.registry.models import TreeModel
 from octweb.runs.models import TrainingRun
 from octweb.workbench.models import Workbench
 
-EACH = 6  # hits of a kind in the field; the page shows more
+EACH = 6  # hits of one kind below the search field; the page shows more
 ON_PAGE = 40
-SEARCHED = 500  # data sets whose columns are searched
+SEARCHED = 500  # data sets whose columns a search reads
 
 
 @dataclass(frozen=True, kw_only=True)

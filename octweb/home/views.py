@@ -39,7 +39,8 @@ def home(request: HttpRequest) -> HttpResponse:
     }
     context["has_data"] = bool(context["datasets"])
     context["is_new"] = not models.filter(owner=user).exists() and not runs.exists()
-    if context["is_new"] and not models.exists():  # the claim of the example is not that of a model beside it
+    # beside a model of the user, the claim of the example could be taken for that of the model
+    if context["is_new"] and not models.exists():
         context["live"] = example_tree()
     return render(request, "home/home.html", context)
 
@@ -55,7 +56,8 @@ def _returned_steps(models: TreeModelQuerySet) -> list[ReviewEvent]:
 def _running(run: TrainingRun) -> dict[str, Any]:
     limit = run.parameters.get("time_limit")
     progress = run.progress or {}
-    over = str(progress.get("phase", "")).startswith(("check", "fold", "proof"))  # the limit applies to the search
+    # the time limit applies to the search only, which is over in these phases
+    over = str(progress.get("phase", "")).startswith(("check", "fold", "proof"))
     spent = None if over else progress.get("t")
     left = max(0.0, limit - spent) if limit and spent is not None else None
     return {"run": run, "gap": (run.progress or {}).get("gap"), "left": left}

@@ -22,7 +22,7 @@ from octweb.jobs.models import Job
 
 LOG_BYTES = 20_000
 PROGRESS = "progress.jsonl"
-# environment variables that hold addresses with passwords, keys or tokens
+# These environment variables hold addresses with passwords, keys or tokens.
 SECRET = re.compile(
     r"^(DATABASE_URL|AWS_|PG[A-Z]+$|OCTWEB_S3_)|SECRET|PASSW|TOKEN|CREDENTIAL|PRIVATE|_KEY$", re.IGNORECASE
 )
@@ -34,7 +34,7 @@ def environment_of_child() -> dict[str, str]:
         "OCTWEB_PARENT_PID": str(os.getpid()),
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
         "PYTHONUNBUFFERED": "1",
-        # threads only cost time, since most matrix products are small
+        # Most matrix products are small, so more threads would only cost time.
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }
     environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105

@@ -25,10 +25,11 @@ from django.conf import settings
 log = logging.getLogger(__name__)
 
 LOADED = ("train", "edit", "evaluate", "predict", "verify", "dossier", "convert")  # the commands that jobs run
-# Django and the libraries read these variables while they are loaded; a fork can only set the others
+# Django and the libraries read these variables while they are loaded, so a fork can set only other ones.
 AT_LOADING = ("OCTWEB_", "DJANGO_", "PYTHON", "NUMBA_", "OPENBLAS_", "OMP_", "ARROW_")
-START_TIMEOUT_SECONDS = 60.0  # time to load all modules and fork for the first time
-LOST = -signal.SIGKILL  # status of a child whose fork server was killed: it ends itself, with unknown status
+START_TIMEOUT_SECONDS = 60.0  # loading all modules and the first fork must be done within this time
+# status of a child whose fork server was killed; such a child ends itself, and nobody learns its status
+LOST = -signal.SIGKILL
 
 
 def program() -> list[str]:
@@ -148,7 +149,7 @@ class ForkServer:
             if pid not in self.ended:
                 self._read(0.0)
             if pid not in self.ended and not self.alive:
-                self._read(0.0)  # its last lines
+                self._read(0.0)  # reads the last lines of the server
                 self.ended.setdefault(pid, LOST)
             return self.ended.get(pid)
 
@@ -161,7 +162,7 @@ class ForkServer:
         records = [json.loads(line) for line in lines]
         for record in records:
             if "started" in record:
-                self.ended.pop(record["started"], None)  # an earlier process may have had the same number
+                self.ended.pop(record["started"], None)  # an ended process may have had the same number
             else:
                 self.ended[record["ended"]] = record["status"]
         return records

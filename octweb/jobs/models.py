@@ -18,7 +18,7 @@ class RunStatus(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
-START_SECONDS = 120.0  # allowance for reading a file and compiling, which do not count towards the time limit of a job
+START_SECONDS = 120.0  # reading a file and compiling may take this long in addition to the time limit of a job
 FINISHED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
@@ -28,9 +28,9 @@ class Job(Owned):
     The row is the only record of its state: its status, which worker holds it until when, and how it ended.
     """
 
-    TASK = ""  # dotted name of the task that runs it; its one argument is the id of the job
-    TIDY = ""  # dotted name of a function that removes old rows, given the current time; empty if there is none
-    ADVICE = ""  # what the user can do after the worker died in every attempt
+    TASK = ""  # dotted name of the task that runs the job; the id of the job is its only argument
+    TIDY = ""  # dotted name of a function that removes old rows and takes the current time; empty if there is none
+    ADVICE = ""  # tells the user what to do after the worker died in every attempt
 
     status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED, db_index=True)
     attempt = models.PositiveIntegerField(default=0)

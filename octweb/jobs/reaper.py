@@ -135,6 +135,7 @@ def _resend(model: type[Job], now: datetime) -> int:
     }
     missing = [job for job in queued if str(job.pk) not in waiting]
     for job in missing:
-        # if a worker is about to claim the job with its first task, a second task does no harm: it finds nothing to claim
+        # A worker may be about to claim the job with its first task. The second task does no harm: it finds nothing to
+        # claim.
         send(job)
     return len(missing)

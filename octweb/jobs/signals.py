@@ -2,5 +2,7 @@
 
 from django.dispatch import Signal
 
-ended = Signal()  # sender: the kind of job; job_id: its id. A worker sends it after its attempt, if the job has ended
-beside = Signal()  # each worker process sends it every second from a separate thread, for work that must not delay jobs
+# a worker sends it after its attempt if the job has ended; sender: the class of the job; job_id: its id
+ended = Signal()
+# each worker process sends it every second from a thread of its own, for work that must not delay jobs
+beside = Signal()

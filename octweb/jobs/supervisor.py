@@ -34,18 +34,18 @@ from octweb.jobs.signals import ended
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
-LOOK = 0.05  # seconds between two looks for the first report, for which a user waits
+LOOK = 0.05  # seconds between two looks for the first report; they are short, because a user waits for it
 NOTE = "note"  # key in the summary of a job
 RETRIED_NOTE = (
     "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 )
 IGNORED_TERMINATION = "octweb asked the {noun} process to end. It did not end within {seconds:.0f} s, so octweb killed it, and there is no result."
 USER_STOP_GRACE_FACTOR = (
-    6  # on a busy machine, one step of a solver may take longer than the grace of a worker that shuts down
+    6  # a solver may need longer for one step on a busy machine than a worker has that shuts down
 )
-DATABASE_TIMEOUT_SECONDS = 60.0  # how long a worker retries while the database is unavailable
+DATABASE_TIMEOUT_SECONDS = 60.0  # a worker tries again for this long while the database is unavailable
 
-stopping = threading.Event()  # set by the worker command at SIGTERM or SIGINT
+stopping = threading.Event()  # the worker command sets it at SIGTERM or SIGINT
 
 
 def worker_name() -> str:
@@ -78,7 +78,7 @@ class Supervisor(ABC):
     """One attempt at one job. Each kind of job has a subclass."""
 
     jobs: type[Job]
-    noun = "process"  # the name of the child in errors
+    noun = "process"  # errors call the child by this name
 
     def __init__(self, *, job_id: str, worker: str, stopping: threading.Event) -> None:
         self.job_id = job_id
@@ -87,10 +87,11 @@ class Supervisor(ABC):
         self.attempt = 0
         self.lines = 0
         self.end_reason = ""
-        self.lost = ""  # sentence about the results that are lost if the child is killed
-        self.late = False  # whether this process has told the child to end because of its time limit
-        self.preempted = False  # the child must end and the job go back to the queue, so that others come first
-        self.note = ""  # how the previous attempt ended, if it was killed; first line of the log
+        self.lost = ""  # tells the user which results are lost if the child is killed
+        self.late = False  # True once this process told the child to end because of its time limit
+        # True if the child must end and its job return to the queue, because more urgent jobs wait
+        self.preempted = False
+        self.note = ""  # how the previous attempt ended, if it was killed; becomes the first line of the log
 
     def load(self) -> Any:
         """Return the job with its related objects."""
@@ -214,7 +215,7 @@ class Supervisor(ABC):
                 cancel = self._tick(child)
                 away = None
             except (OperationalError, InterfaceError) as error:
-                # a run survives a database that is locked or unavailable for some seconds
+                # A run must survive a database that is locked or unavailable for some seconds.
                 away = away or time.monotonic()
                 log.warning("%s %s: the database does not answer: %s", self._name, self.job_id, error)
                 connection.close()
@@ -295,11 +296,12 @@ class Supervisor(ABC):
         if "error" in changes:
             changes["error"] = hide_folders(changes["error"])
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
-            raise LostLease  # rolls back what was stored in the same transaction
+            raise LostLease  # also rolls back what the same transaction stored
 
     def _release(self, **changes: Any) -> None:
         """Requeue the job if this worker still holds it. A worker then starts it again."""
-        # one transaction: otherwise the reaper could see a queued job without a task and send it as well
+        # Both happen in one transaction. Otherwise the reaper could find a queued job without a task and send it as
+        # well.
         with transaction.atomic():
             if self._mine().update(status=RunStatus.QUEUED, worker="", lease_until=None, **changes):
                 send(self.jobs._default_manager.get(pk=self.job_id))

@@ -61,7 +61,7 @@ def _running() -> list[Any]:
 
 def _remaining_seconds(job: Job) -> float:
     """Return the seconds for which a running job may still occupy its worker; infinite if unknown."""
-    if job.started is None or job.lets_pass:  # its current part may have begun just now
+    if job.started is None or job.lets_pass:  # the current part may have begun just now
         return _maximum_seconds(job)
     return max(0.0, _maximum_seconds(job) - (timezone.now() - job.started).total_seconds())
 

@@ -17,7 +17,7 @@ class NotifyConfig(AppConfig):
         alarmed.connect(_on_alarm, dispatch_uid="notify")
 
 
-# Imported at the first signal: these modules load REST framework, and training processes send no signal.
+# These functions import at the first signal: the modules load REST framework, and training processes send no signal.
 def _on_end(sender: Any, **arguments: Any) -> None:
     from octweb.notify.news import on_end
 

@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 
 MAX_TRIES = 5
 FIRST_DELAY = timedelta(seconds=30)
-DELAY_FACTOR = 4  # so the tries are 0.5, 2, 8 and 32 minutes apart
-LEASE = timedelta(minutes=3)  # longer than one try by webhook or mail takes
-AT_ONCE = 8  # simultaneous deliveries of one worker process, each to another user
-MAX_FAILURES = 5  # consecutive deliveries given up; then a webhook gets no more messages
-MAX_WAITING_TESTS = 20  # waiting tests of all users together
-KEEP = timedelta(days=7)  # how long finished deliveries are kept
+DELAY_FACTOR = 4  # the delays after the tries are 0.5, 2, 8 and 32 minutes
+LEASE = timedelta(minutes=3)  # one try by webhook or mail takes less time than this
+AT_ONCE = 8  # one worker process sends so many messages at once, each to another user
+MAX_FAILURES = 5  # after so many consecutive deliveries that were given up, a webhook gets no more messages
+MAX_WAITING_TESTS = 20  # limit for the tests of all users together
+KEEP = timedelta(days=7)  # finished deliveries are removed after this time
 
 
 def queue_message(user: Any, message: dict[str, str], *, is_test: bool = False) -> list[Delivery]:
@@ -57,7 +57,7 @@ def queue_test(user: Any, message: dict[str, str]) -> list[Delivery]:
     """
     tests = Delivery.objects.filter(is_test=True, state=DeliveryState.WAITING)
     with transaction.atomic():
-        # the lock lets the second of two simultaneous requests find the first one's test
+        # With the lock, the second of two simultaneous requests finds the test of the first one.
         Wish.objects.select_for_update().get(user=user)
         if tests.filter(owner=user).exists():
             raise Conflict("Your last test is still on its way. Wait for its result below.")
@@ -82,7 +82,7 @@ def deliver_due() -> int:
     if not claimed:
         return 0
     wishes = {wish.user_id: wish for wish in Wish.objects.filter(user__in=[delivery.owner_id for delivery in claimed])}
-    with ThreadPoolExecutor(len(claimed)) as pool:  # these threads do not use the database
+    with ThreadPoolExecutor(len(claimed)) as pool:  # threads of this pool do not use the database
         errors = pool.map(lambda delivery: _try(delivery, wishes.get(delivery.owner_id)), claimed)
         for delivery, error in zip(claimed, errors, strict=True):
             _record(delivery, error)
@@ -149,7 +149,7 @@ def _record(delivery: Delivery, error: str) -> None:
     with transaction.atomic():
         same = Delivery.objects.filter(pk=delivery.pk, state=DeliveryState.WAITING, tries=delivery.tries)
         if not same.update(**changes):
-            return  # the lease was over, and another worker took it
+            return  # the lease ran out, and another worker claimed the delivery
         wish = Wish.objects.filter(user=delivery.owner_id)
         if delivery.way == Way.WEBHOOK and not error:
             wish.update(failures=0, trouble="")

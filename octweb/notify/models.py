@@ -22,7 +22,8 @@ class Wish(models.Model):
     email = models.BooleanField(default=False)
     webhook = models.URLField(max_length=500, blank=True)
     secret = models.CharField(max_length=64, default=new_secret)
-    failures = models.PositiveIntegerField(default=0)  # consecutive; at MAX_FAILURES the webhook gets no more messages
+    # consecutive ones; a webhook with MAX_FAILURES of them gets no more messages
+    failures = models.PositiveIntegerField(default=0)
     trouble = models.CharField(max_length=300, blank=True)  # why the last message that was given up did not arrive
 
     def __str__(self) -> str:
@@ -51,10 +52,10 @@ class Delivery(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     way = models.CharField(max_length=10, choices=Way)
     message = models.JSONField()
-    is_test = models.BooleanField(default=False)  # sent once, without retries
+    is_test = models.BooleanField(default=False)  # a test is sent once, without retries
     state = models.CharField(max_length=10, choices=DeliveryState, default=DeliveryState.WAITING)
     tries = models.PositiveIntegerField(default=0)
-    due = models.DateTimeField(default=timezone.now)  # when a worker may try it next
+    due = models.DateTimeField(default=timezone.now)  # a worker may try it from this time on
     error = models.CharField(max_length=300, blank=True)  # why the last try failed
     created = models.DateTimeField(auto_now_add=True)
     finished = models.DateTimeField(null=True, blank=True)

@@ -14,7 +14,7 @@ from octweb.jobs.models import FINISHED
 from octweb.notify.delivery import queue_message
 from octweb.runs.models import TrainingRun
 
-LONG = timedelta(seconds=60)  # shorter runs send no message: the user probably watched them
+LONG = timedelta(seconds=60)  # a shorter run sends no message, because the user probably watched it
 
 
 def on_end(sender: Any, job_id: str, **_: Any) -> None:

@@ -30,7 +30,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
     error = ""
     if request.method == "POST":
         refuse(user, "Messages by mail or webhook")
-        # the field keeps the input even if it is refused
+        # The form shows the input again even if it is refused.
         wish.webhook = request.POST.get("webhook", "").strip()[:500]
         wish.email = "email" in request.POST
         try:

@@ -23,14 +23,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-SECONDS = 5.0  # limit for one message, from the DNS query to the end of the response headers
-MAX_HEAD_BYTES = 16_384  # size limit of the response headers; a few bytes more may be read
-MAX_LOOKUPS = 16  # threads that wait for DNS at the same time
+SECONDS = 5.0  # limit for one message, from the DNS query to the last response header
+MAX_HEAD_BYTES = 16_384  # limit for the response headers; a few bytes more may be read
+MAX_LOOKUPS = 16  # so many threads may wait for DNS at once
 RECEIVE_BYTES = 4096
 INFORMATIONAL = range(100, 200)
 SWITCHING_PROTOCOLS = 101
-SIGNATURE = "X-Octweb-Signature"  # signs the body alone; for receivers that do not know the headers below
-# header names of the Standard Webhooks specification
+SIGNATURE = "X-Octweb-Signature"  # signs only the body, for receivers that do not know the headers below
+# The Standard Webhooks specification defines these three headers.
 ID_HEADER = "Webhook-Id"
 TIMESTAMP_HEADER = "Webhook-Timestamp"
 SIGNATURE_HEADER = "Webhook-Signature"
@@ -38,7 +38,7 @@ SIGNATURE_HEADER = "Webhook-Signature"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # the only part of IPv6 that the internet routes (RFC 4291)
 NAT64 = ipaddress.ip_network("64:ff9b::/96")  # gateways translate the last 32 bits to IPv4 (RFC 6052)
-# `is_global` of Python 3.11 is true in these, or in parts of them
+# Python 3.11 reports `is_global` as true for these networks, or for parts of them.
 REFUSED = [
     ipaddress.ip_network(network)
     for network in (
@@ -161,7 +161,8 @@ def _look_up(host: str, port: int, deadline: Deadline) -> list[str]:
         finally:
             _lookups.release()
 
-    threading.Thread(target=ask, name="look-up", daemon=True).start()  # getaddrinfo cannot be interrupted
+    # getaddrinfo cannot be interrupted, so the thread may outlive this call
+    threading.Thread(target=ask, name="look-up", daemon=True).start()
     try:
         entries = answer.get(timeout=deadline.left())
     except queue.Empty as error:
@@ -188,7 +189,7 @@ def _connect(scheme: str, host: str, addresses: list[str], port: int, deadline: 
         if scheme == "http":
             return connection
         try:
-            connection.settimeout(deadline.left())  # limit for the whole handshake
+            connection.settimeout(deadline.left())  # the whole handshake must end within this time
             return ssl.create_default_context().wrap_socket(connection, server_hostname=host)
         except BaseException:
             connection.close()

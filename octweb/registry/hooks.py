@@ -48,7 +48,7 @@ def wording(model: TreeModel) -> list[dict[str, Any]]:
     return _read_wording(model)
 
 
-# functions from a `checklist.ReviewedModel` to a `checklist.ChecklistItem`, by key of `checklist.TITLES`
+# Key of `checklist.TITLES` → function that makes a `checklist.ChecklistItem` from a `checklist.ReviewedModel`.
 item_sources: dict[str, Callable[[Any], Any]] = {}
 preparations: list[Callable[[TreeModel], None]] = []
 

@@ -103,16 +103,16 @@ class TreeModel(Deletable):
     )
     method = models.CharField(max_length=50)
     state = models.CharField(max_length=20, choices=State, default=State.DRAFT)
-    # time since when callers reach the model by name; the default version of a name is the one served last
+    # Callers can reach the model by name since this time. The default version of a name is the one served last.
     served_since = models.DateTimeField(null=True, blank=True, editable=False)
-    # columns of the data set that training did not use; callers may send them nevertheless
+    # Columns of the data set that training did not use. Callers may still send them.
     ignored = models.JSONField(default=list, blank=True)
     recording = models.CharField(max_length=10, choices=Recording, default=Recording.COUNTS, editable=False)
     document = models.TextField()
     sha256 = models.CharField(max_length=64)
-    # set if a check refutes the file, or if a fixed bug may have caused its claim
+    # Set if a check refuted the file, or if a bug, now fixed, may have caused its claim.
     doubt = models.CharField(max_length=10, choices=Doubt, blank=True, default="", editable=False)
-    # copies from the document for lists and filters
+    # These values are copied from the document, so that lists can show and filter them.
     status = models.CharField(max_length=20)
     guarantee = models.CharField(max_length=20)
     objective = models.FloatField()

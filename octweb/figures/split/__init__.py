@@ -39,7 +39,7 @@ def _linear_pictures(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
     return [sum_picture(scene, split), coefficient_picture(scene, split)]
 
 
-# the figure function of each kind of split; `trainer.tree.splits.KINDS` lists the kinds
+# Kind of a split → the function that draws its figures. `trainer.tree.splits.KINDS` lists the kinds.
 PICTURES: dict[str, Callable[[SplitScene, Any], list[dict[str, Any]]]] = {
     Threshold.kind: threshold_pictures,
     Interval.kind: interval_pictures,

@@ -49,7 +49,8 @@ def _column_picture(scene: SplitScene, split: Split, cuts: Sequence[float]) -> d
     (feature,) = split.used
     values = scene.X[:, feature]
     yes, no = scene.heads
-    heads = (yes, no) if np.isfinite(cuts[-1]) else (no, yes)  # an interval without an upper limit: yes is on the right
+    # an interval without an upper limit has its yes side on the right
+    heads = (yes, no) if np.isfinite(cuts[-1]) else (no, yes)
     figure = histogram_figure(
         values,
         scene.codes,

@@ -22,14 +22,15 @@ class CutCosts:
     column: str
     low: FloatArray  # largest value that goes left
     high: FloatArray  # smallest value that goes right
-    yes: np.ndarray  # rows that go left, int64
-    wrong: np.ndarray  # rows misclassified below the node, int64
+    yes: np.ndarray  # int64 counts of the rows that go left
+    wrong: np.ndarray  # int64 counts of the rows misclassified below the node
     own: float  # threshold of the tree
     nobody: int  # rows misclassified if every row with a value goes right
     everybody: int  # rows misclassified if every row with a value goes left
     known: int  # rows that go left if every row with a value does
     rows: int
-    least: int = 0  # rows that go left if no row with a value does: those with an empty cell, if these go left
+    # rows that go left if no row with a value does: the rows with an empty cell, if the split sends them left
+    least: int = 0
 
     def cut(self, place: int) -> float:
         """Return the shortest decimal in the interval of entry `place`; the tree's threshold if that lies in it."""
@@ -88,7 +89,7 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
     if v.split is None or v.split.cut is None:
         return None
     feature, own = v.split.cut
-    order = np.argsort(X[:, feature], kind="stable")  # empty cells come last
+    order = np.argsort(X[:, feature], kind="stable")  # empty cells are NaN, which sorts to the end
     x = X[order, feature]
     empty_yes = bool(v.split.empty_goes_left)
     known = int(np.isfinite(X[:, feature]).sum())

@@ -10,15 +10,15 @@ from octweb.figures.split.costs import CutCosts
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import axis, escape, frame, short, whole_ticks
 
-MOST_CUTS = 400  # points of the curve alone, in a figure 300 px wide
-MOST_STOPS = 2000  # positions of a movable threshold; beyond it values are skipped, and the counts stay exact
-LENGTH = 40  # letters below a figure 300 px wide
-NARROW = 30  # letters beside the words to save it
-# shares of the height: the curve ends at LOWER, the histogram begins at UPPER
+MOST_CUTS = 400  # points of the curve on its own, in a figure of 300 px
+MOST_STOPS = 2000  # positions of a movable threshold; with more, some values are skipped, and the counts stay exact
+LENGTH = 40  # letters that fit below a figure of 300 px
+NARROW = 30  # letters that fit beside the words that save the threshold
+# Shares of the height: the curve ends at LOWER, and the histogram begins at UPPER.
 LOWER = 0.24
 UPPER = 0.43
-HEIGHT = 308  # pixels, with a line for the legend
-LESS = 12  # pixels of the top margin that the headings of the sides leave free
+HEIGHT = 308  # pixels, with one line for the legend
+LESS = 12  # pixels of the top margin that are free, because the headings of both sides are short here
 NUMBERS = 0.08  # share of the height that the tick labels take
 
 
@@ -46,7 +46,8 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
     layout = figure["layout"]
     heads = figure["layout"]["annotations"][:2]
     others = figure["layout"]["annotations"][2:]
-    below = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # room for the page's handle on the axis
+    # keeps space below the axis for the handle that the page draws
+    below = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}
     titled = layout["xaxis"] | {"title": {"text": ""}, "tickfont": {"size": 11}} | below
     changed = {
         "height": HEIGHT,
@@ -57,7 +58,8 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
         "shapes": [_solid(costs.own), _dotted_line(costs.own, 0, UPPER - NUMBERS) | {"name": "reach"}, _ring(costs)],
         "annotations": [
             *(
-                head | {"name": word, "font": head["font"] | {"weight": 600}, "yshift": 4}  # above the highest number
+                # clears the highest number of the axis
+                head | {"name": word, "font": head["font"] | {"weight": 600}, "yshift": 4}
                 for head, word in zip(heads, ("yes", "no"), strict=True)
             ),
             _caption(f"Wrong rows if you move the line: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),

@@ -103,7 +103,7 @@ def _rings(points: FloatArray) -> dict[str, Any]:
         "type": "scatter",
         "mode": "markers",
         "name": "nearest to the line",
-        "showlegend": False,  # the note explains the rings; such a long entry would wrap the legend
+        "showlegend": False,  # the note explains the rings, and an entry of that length would wrap the legend
         "x": points[:, 0].tolist(),
         "y": points[:, 1].tolist(),
         "marker": {"symbol": "circle-open", "size": 14, "color": "var(--ink)", "line": {"width": 1.75}},

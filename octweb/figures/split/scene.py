@@ -20,7 +20,7 @@ SEPARATION = (
     (0.0, "fully separates"),
     (0.5, "mostly separates"),
     (0.95, "partly separates"),
-)  # largest share of the impurity that remains
+)  # a split gets these words up to this share of remaining impurity
 
 
 @dataclass(frozen=True, kw_only=True)

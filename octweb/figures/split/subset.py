@@ -12,7 +12,7 @@ from trainer.tree.render.names import named_styles
 from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame, short
 from trainer.tree.splits import Subset
 
-MAX_CATEGORIES = 12  # per side
+MAX_CATEGORIES = 12  # categories that one side lists
 
 
 def subset_pictures(scene: SplitScene, split: Subset) -> list[dict[str, Any]]:

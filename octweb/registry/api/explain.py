@@ -35,7 +35,7 @@ from trainer.explain.statistics import cost_source, with_costs
 from trainer.tree.nodes import Tree
 
 MAX_ROWS = 100
-SECONDS = 10.0  # time limit of the mixed-integer programs of one call
+SECONDS = 10.0  # time limit of all mixed-integer programs of one call
 MEMBERS = {"rows", "change", "cost", "least", "wanted"}
 
 

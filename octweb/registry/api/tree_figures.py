@@ -29,7 +29,7 @@ from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.layout import FULL_TO
 from trainer.tree.render.palette import without_legend
 
-MOST_NUMBERS = 10_000  # node numbers in one address
+MOST_NUMBERS = 10_000  # node numbers that one address may contain
 
 
 class TreeFigure(APIView):

@@ -67,7 +67,8 @@ def _unseen_cost(model: TreeModel) -> dict[str, Any] | None:
     unit = f" {stated['unit']}" if stated["unit"] else ""
     interval = test.get("cost_interval")
     return {
-        "stated": (stated["unit"], stated["costs"] or str(model.pk)),  # costs of an array are compared with none
+        # costs given as an array have no text, so no other model has comparable costs
+        "stated": (stated["unit"], stated["costs"] or str(model.pk)),
         "per_row": test["cost_per_row"],
         "words": f"{number_text(test['cost_per_row'])}{unit}",
         "interval": "" if interval is None else f"{number_text(interval[0])} to {number_text(interval[1])}",

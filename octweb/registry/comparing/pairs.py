@@ -38,8 +38,8 @@ class PairedRows:
     second: int
     p: float
     interval: tuple[float, float] | None
-    points: float  # accuracy of the first less that of the second
-    over: str = ""  # "groups" or "weights" if `p` and `interval` respect them
+    points: float  # accuracy of the first model minus that of the second
+    over: str = ""  # "groups" or "weights" if `p` and `interval` take them into account
 
     @property
     def neither(self) -> int:

@@ -24,7 +24,7 @@ from octweb.registry.page.scene import ModelScene
 from trainer.training.claims import scope_words
 from trainer.tree.render.outline import tree_outline
 
-MAX_SIDE_BY_SIDE = 6  # trees side by side
+MAX_SIDE_BY_SIDE = 6  # trees that the page draws beside each other
 MAX_COMPARED = 40
 
 

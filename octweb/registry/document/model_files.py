@@ -20,7 +20,8 @@ from trainer.tree.file import ModelFile, from_json
 T = TypeVar("T")
 
 MAX_ENTRIES = 64
-MAX_CHARACTERS = 50_000_000  # total length of cached documents; a parsed tree takes a small multiple of its text
+# total length of cached documents; a parsed tree takes a small multiple of the length of its text
+MAX_CHARACTERS = 50_000_000
 
 
 class DocumentCache(Generic[T]):

@@ -29,8 +29,9 @@ from trainer.tree.file import ModelFile
 from trainer.tree.numbers import number_text
 
 TOLERANCE = 1e-9
-MAX_CELLS = 20_000_000  # rows times columns; larger data sets are not read
-READ_HERE = 20_000_000  # bytes up to which the web process reads rows itself, instead of another process
+MAX_CELLS = 20_000_000  # rows times columns; the web process does not read larger data sets
+# bytes; the web process reads files up to this size itself, and another process reads larger ones
+READ_HERE = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +146,8 @@ def check_claim(model: TreeModel) -> Check | None:
     objective: float | None = _objective(model, file.tree.n_leaves, rows, predicted)
     cost = _check_cost(file, rows, predicted)
     result_words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
-    if file.certificate.get("costs"):  # the objective counts weights of copies, the cost has its own unit
+    # the objective counts the weights of copies, so it is not in the unit of the costs
+    if file.certificate.get("costs"):
         objective = None
         result_words = f"{correct:,} of {n:,} rows correct" + ("" if cost is None else f", {cost[1]}")
     if not rows.same:

@@ -28,14 +28,14 @@ class Selection:
     interval: tuple[float, float] | None = None
     correct: int | None = None
     n: int | None = None
-    url: str = ""  # page of the experiment, for users who may see it
+    url: str = ""  # page of the experiment; empty for users who may not see it
 
 
 def _no_selection(model: TreeModel) -> Selection | None:
     return None
 
 
-SELECTION: Callable[[TreeModel], Selection | None] = _no_selection  # set by `octweb.experiments` in its `ready`
+SELECTION: Callable[[TreeModel], Selection | None] = _no_selection  # `octweb.experiments` sets it in its `ready`
 
 
 def selection_of(model: TreeModel) -> Selection | None:

@@ -14,7 +14,7 @@ from trainer.certificate import Evidence
 from trainer.registry import METHODS
 from trainer.training.sensitivity_frontier import frontier_bounds, frontier_points, open_bound_text
 
-LATEST = 20  # models of a data set that are searched for a frontier
+LATEST = 20  # so many of the newest models of a data set are searched for a frontier
 CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
 
 
@@ -41,7 +41,7 @@ def frontier_context(model: TreeModel) -> dict[str, Any] | None:
     points = points_of(file.certificate)
     if frontier is None or not points:
         return None
-    # older files do not say whether pairs are missing
+    # Older files do not state whether pairs are missing. Then `finished` is None.
     finished = frontier.get("finished")
     goal = file.certificate.get("goal") or {}
     settings = {f"p_{name}": file.parameters.get(name) for name in CARRIED}

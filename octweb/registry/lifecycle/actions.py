@@ -37,7 +37,7 @@ from octweb.registry.models import Family, Recording, ReviewEvent, Share, ShareL
 from trainer.tree.document import without_row_digests
 from trainer.tree.file import from_json
 
-# by step: states before it, state after it, and past participle for refusals
+# Step → states before it, state after it, and the past participle that refusals use.
 TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
     "ask": ((State.DRAFT, State.REJECTED), State.IN_REVIEW, "sent to review"),
     "withdraw": ((State.IN_REVIEW,), State.DRAFT, "withdrawn from review"),
@@ -368,8 +368,8 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
     with transaction.atomic():
         audit.hold()
         before = TreeModel.objects.select_for_update().values_list("state", flat=True).get(pk=model.pk)
-        # the update names the expected states, so that one of two simultaneous reviewers gets the conflict
-        # no step leaves a model served: an approved one can only be retired
+        # The update names the expected states, so that of two simultaneous reviewers one gets the conflict. After any
+        # step here the model is not served, since an approved model can only be retired.
         if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after, served_since=None):
             raise Conflict(
                 f"{model} cannot be {words}: its state is {State(before).label.lower()}. "

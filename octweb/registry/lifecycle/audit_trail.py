@@ -23,15 +23,15 @@ from octweb.registry.models import Doubt, Recording, ReviewEvent, TreeModel
 from trainer.errors import ModelFileError
 from trainer.tree.file import from_json
 
-SERVES = {"served", "published"}  # earlier versions wrote the second
+SERVES = {"served", "published"}  # records of earlier versions use "published"
 ENDS = {"no longer served", "retire"}
-REWRITTEN = "digests removed"  # the migration that removed digests of training rows wrote it
-# doubts that are consistent with the verdict of the last check; a migration may request another check
+REWRITTEN = "digests removed"  # the migration that removed digests of training rows wrote these records
+# Verdict of the last check → doubts that agree with it. A migration may have requested another check.
 DOUBTS_AFTER: dict[object, set[object]] = {
     "refuted": {Doubt.REFUTED, Doubt.PENDING},
     "proved": {"", Doubt.PENDING, Doubt.OPEN},
 }
-# longest time between a step and its record; records of earlier versions lack the time of the step
+# Longest time between a step and its record. Records of earlier versions do not hold the time of the step.
 TOLERANCE = timedelta(minutes=10)
 CHUNK_BYTES = 1 << 20
 
@@ -84,7 +84,7 @@ def audit_datasets(datasets: Iterable[Dataset]) -> AuditFindings:
             continue
         recorded = record.details
         stored = {"sha256": dataset.sha256, "rows": dataset.rows}
-        if "file" in recorded:  # the chain has no names that a visitor of the demo chose
+        if "file" in recorded:  # the chain omits names that a visitor of the demo chose
             stored["file"] = dataset.source_name
         wrong = [name for name, value in stored.items() if recorded.get(name) != value]
         if wrong:
@@ -165,7 +165,7 @@ def _is_same_user(user: Any, recorded_id: int | None, recorded_name: str) -> boo
     Records of earlier versions hold only the name of that time. If another account has this name now, it is another user.
     """
     if user is None:
-        return True  # the account was removed
+        return True  # the account was removed, so nothing contradicts the record
     if recorded_id is not None:
         return user.pk == recorded_id
     if user.get_username() == recorded_name:

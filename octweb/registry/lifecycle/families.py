@@ -9,7 +9,7 @@ from django.utils.text import slugify
 
 from octweb.registry.models import Family
 
-MAX_SLUG = 90  # leaves room for a suffix
+MAX_SLUG = 90  # characters; the model field also has space for a suffix
 
 
 def lock_family(owner, name: str) -> Family:
@@ -23,7 +23,7 @@ def lock_family(owner, name: str) -> Family:
         if not Family.objects.filter(name=name_with_suffix, public=True).exclude(owner=owner).exists():
             family, _ = Family.objects.get_or_create(name=name_with_suffix, owner=owner)
             return Family.objects.select_for_update().get(pk=family.pk)
-    raise AssertionError  # there is always another number
+    raise AssertionError  # unreachable, since `count` never ends
 
 
 def claim_name(family: Family) -> str:
@@ -41,7 +41,7 @@ def claim_name(family: Family) -> str:
         try:
             with transaction.atomic():
                 Family.objects.filter(pk=family.pk).update(name=name, public=True)
-        except IntegrityError:  # the name is public for another user
+        except IntegrityError:  # another user has a public model of this name
             continue
         family.name = name
         family.public = True

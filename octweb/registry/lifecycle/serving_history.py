@@ -15,7 +15,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit.models import Record
 from octweb.registry.lifecycle.audit_trail import ENDS, SERVES, recorded_sha256
 
-SEPARATOR = " version "  # between name and version in a record
+SEPARATOR = " version "  # stands between name and version in a record
 
 
 class Period(NamedTuple):
@@ -25,7 +25,7 @@ class Period(NamedTuple):
     version: int
     since: datetime
     until: datetime | None
-    record: int  # number in the chain
+    record: int  # number of the record in the chain
     ended_by: int | None
 
 
@@ -105,7 +105,7 @@ def _parse_moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text.strip()) if "T" in text or ":" in text else None
         day = parse_date(text.strip()) if moment is None else None
-    except ValueError:  # written like a date, but no such date exists
+    except ValueError:  # the text has the form of a date, but no such date exists
         return None
     if day is not None:
         moment = datetime.combine(day, time.max)

@@ -24,12 +24,13 @@ def remove_row_digests(apps, schema_editor):
         model = models.select_related("family").get(pk=pk)
         try:
             document = json.loads(model.document)
-        except ValueError:  # the application shows it as damaged
+        except ValueError:  # the application reports this model as damaged
             continue
         if ROW_DIGESTS not in document:
             continue
         text = json.dumps(without_row_digests(document), ensure_ascii=False, separators=(",", ":"))
-        if sha256_of(model.document) != model.sha256:  # changed outside octweb: it stays damaged
+        # somebody changed the document outside octweb, so the model must stay damaged
+        if sha256_of(model.document) != model.sha256:
             models.filter(pk=pk).update(document=text)
             continue
         models.filter(pk=pk).update(document=text, sha256=sha256_of(text))

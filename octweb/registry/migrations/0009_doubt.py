@@ -14,7 +14,7 @@ def doubt_wished(apps, schema_editor):
     for pk, text in list(wished.values_list("pk", "document")):
         try:
             wishes = json.loads(text)["certificate"].get("wishes")
-        except (ValueError, KeyError, AttributeError):  # the application shows it as damaged
+        except (ValueError, KeyError, AttributeError):  # the application reports this model as damaged
             continue
         if wishes:
             rows.filter(pk=pk).update(doubt="pending")

@@ -20,7 +20,7 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree, tree_from_json
 from trainer.tree.numbers import unit
 
-WARN_POINTS = 0.03  # excess of accuracy on training rows over that on unseen rows which the page mentions
+WARN_POINTS = 0.03  # the page warns if the accuracy on training rows exceeds that on unseen rows by more
 LISTED_CATEGORIES = 200
 
 

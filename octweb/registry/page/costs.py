@@ -16,7 +16,7 @@ from trainer.evaluate.intervals import of_mean
 from trainer.tree.describe import number_text
 from trainer.tree.render.palette import swatch
 
-MATRIX_TO = 4  # classes up to which each pair of actual and predicted class has its own cost
+MATRIX_TO = 4  # up to this many classes, each pair of actual and predicted class has a cost of its own
 MOST = 1e9
 
 
@@ -117,7 +117,7 @@ def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[d
     leaves = scene.tree.leaves
     training = np.array([leaf.counts for leaf in leaves], np.int64)
     answers = np.where(training.sum(axis=1) > 0, (training @ table).argmin(axis=1), [leaf.label for leaf in leaves])
-    # on a tie, keep the tree's own answer
+    # On a tie the tree keeps its own answer.
     for i, leaf in enumerate(leaves):
         leaf_costs = training[i] @ table
         if leaf_costs[leaf.label] <= leaf_costs[answers[i]]:

@@ -42,7 +42,7 @@ def _export(form: str) -> Write:
     return lambda subject: EXPORTS[form](subject.file, subject.title)
 
 
-# label, purpose, ending, media type and writer of each file, by its name in addresses
+# Name of a format in addresses → its label, purpose, ending, media type and writer.
 FORMATS: dict[str, DownloadFormat] = {
     name: DownloadFormat(label=label, purpose=purpose, ending=ending, media_type=media_type, write=write)
     for name, label, purpose, ending, media_type, write in (

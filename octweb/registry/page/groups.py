@@ -79,7 +79,7 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
         "label": label,
         "rows": len(rows),
         "accuracy": right / int(weights.sum()),
-        # accuracy of the most frequent training class as constant answer
+        # The accuracy if every row gets the most frequent class of training.
         "base_rate": int(weights[actual == most].sum()) / int(weights.sum()),
         "interval": scene.interval_of(actual == predicted, rows),
         "found": recalls,

@@ -21,7 +21,7 @@ class Mode:
     label: str
     template: str
     context: Callable[[ModelScene], dict[str, Any]]
-    page: str = ""  # URL name of a separate page, if the mode is one
+    page: str = ""  # URL name, if the mode has a page of its own
     shown: Callable[[ModelScene], bool] = lambda scene: True
     count: Callable[[ModelScene], int | None] = lambda scene: None
 

@@ -30,9 +30,11 @@ from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
 from trainer.tree.render.palette import swatch
 
-MOST_PREDICTED = 10  # files listed under Use
-MAP_FROM = 17  # leaves from which a small map is shown: larger trees than a complete one of depth 4 may begin collapsed
-OUTLINE_TO = 300  # nodes up to which the tree is also shown as a list
+MOST_PREDICTED = 10  # files that the mode "Use" lists
+# a small map is shown from this number of leaves on; a full tree of depth 4 has one less, and larger trees may begin
+# collapsed
+MAP_FROM = 17
+OUTLINE_TO = 300  # a tree of at most this many nodes is also shown as a list
 
 
 def _tree(scene: ModelScene) -> dict[str, Any]:
@@ -185,7 +187,7 @@ def workspace(scene: ModelScene) -> dict[str, Any]:
     facts = content.facts(scene.model)
     interval = performance.unseen_interval(scene)
     if interval is not None and scene.model.train_accuracy <= interval[1]:
-        facts["difference"] = None  # chance explains the difference: it lies within the interval
+        facts["difference"] = None  # the training accuracy lies within the interval, so chance explains the difference
     return {
         "model": scene.model,
         "inside": scene.inside,

@@ -21,9 +21,9 @@ from trainer.tree.render.outline import class_bar
 from trainer.tree.render.palette import NAME_LENGTH, swatch
 from trainer.tree.splits import Threshold, goes_left
 
-LABEL = 16  # letters of a class in the table of both answers
+LABEL = 16  # letters of a class in the table that compares both answers
 HEAVY = 3  # terms of a hyperplane that the headline names
-MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single column is searched
+MAX_SINGLE_CELLS = 4_000_000  # rows × columns; in larger data the best single column is not searched
 
 
 def node_facts(scene: ModelScene) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def idle_at(scene: ModelScene) -> int:
     return sum(bool(below[v]) for v in idle_questions(scene.tree))
 
 
-# ---- multivariate splits
+# The functions below describe multivariate splits.
 
 
 def terms(scene: ModelScene) -> dict[str, Any] | None:

@@ -229,7 +229,7 @@ def unseen_interval(scene: ModelScene) -> Interval | None:
     return float(unseen["interval"][0]), float(unseen["interval"][1])
 
 
-# ---- accuracy and scores of leaves
+# The functions below compute accuracy and scores of leaves.
 
 
 def leaf_counts(scene: ModelScene, part: str) -> np.ndarray:

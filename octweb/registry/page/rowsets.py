@@ -20,7 +20,7 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 
 PAGE = 50
-HEAD_NAME = 28  # letters of a column name in a table head: two or three lines
+HEAD_NAME = 28  # letters of a column name in a table head, which has space for two or three lines
 LINE = "line"
 ACTUAL = "actual"
 PREDICTED = "predicted"
@@ -42,7 +42,7 @@ class RowQuery:
 
     def address(self, **changes: Any) -> str:
         """Return the query string of these rows with some changes."""
-        # not `in (None, False)`: 0 is a class, and equals False
+        # `not in (None, False)` would drop class 0, because 0 equals False.
         values = {n: v for n, v in {**vars(self), **changes}.items() if v is not None and v is not False}
         return urlencode({name: 1 if value is True else value for name, value in values.items()})
 

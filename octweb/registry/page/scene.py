@@ -76,7 +76,7 @@ class ModelScene:
         """Return for each node whether it lies at or below `node`, bool (nodes,)."""
         is_below = np.zeros(len(self.tree.nodes), bool)
         is_below[node] = True
-        for v in self.tree.branches:  # parents come before their children
+        for v in self.tree.branches:  # parents come before their children, so one pass suffices
             if is_below[v.id]:
                 is_below[[v.left, v.right]] = True
         return is_below

@@ -12,7 +12,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.page.performance import unseen_interval
 from octweb.registry.page.scene import ModelScene
 
-LOOKED_AT = 5  # smaller models whose rows are compared
+LOOKED_AT = 5  # smaller models whose rows are compared with those of this model
 
 
 def smaller_model(scene: ModelScene) -> dict[str, Any] | None:

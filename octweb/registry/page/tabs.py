@@ -22,8 +22,9 @@ from trainer.registry import editable_ids
 from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
 
-AT_FIRST = 10  # leaves that the list shows at first; if at most two more remain, it shows them all
-MAX_DESCRIBED_ROWS = 20_000  # training rows up to which titles and notes of pictures are computed with the page
+AT_FIRST = 10  # leaves that the list shows at first; it also shows the rest if that is at most two
+# with more training rows, titles and notes of pictures are not computed together with the page
+MAX_DESCRIBED_ROWS = 20_000
 
 
 def _question(scene: ModelScene) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def inspector(scene: ModelScene) -> dict[str, Any]:
         "inside": scene.inside,
         "editable": scene.model.method in editable_ids() and scene.rows is not None,
         "has_rows": scene.rows
-        is not None,  # without rows the page does not mention unseen rows: unknown differs from none
+        is not None,  # without rows, unseen rows are unknown rather than none, so the page does not mention them
         "classes": len(scene.tree.classes),
         **current.context(scene),
     }

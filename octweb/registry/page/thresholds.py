@@ -14,8 +14,8 @@ from trainer.registry import editable_ids
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import swatch
 
-HARDLY = 0.005  # share of the rows of a node; changes of fewer misclassified rows count as none
-MOST_NAMED = 6  # classes up to which a picture has a legend; the tree beside it names all
+HARDLY = 0.005  # share of the rows of a node; a smaller change in misclassified rows counts as none
+MOST_NAMED = 6  # with more classes, a picture has no legend, since the tree beside it names them
 
 
 def costs(scene: ModelScene) -> CutCosts | None:

@@ -16,7 +16,7 @@ from trainer.explain.permission import permissions
 from trainer.explain.record import explain_row
 from trainer.explain.words import flip_text
 
-FLIP_SECONDS = 2.0  # time limit of a page for counterfactuals across hyperplanes
+FLIP_SECONDS = 2.0  # time that one page may search for counterfactuals across hyperplanes
 
 
 def follow(scene: ModelScene) -> tuple[Any, str, Any]:

@@ -10,7 +10,7 @@ import math
 
 from trainer.data.parsing.numbers import NumberForm
 
-PAGES = NumberForm(decimal=".", thousands=",")  # as pages write numbers
+PAGES = NumberForm(decimal=".", thousands=",")  # the form in which pages write numbers
 COMMA = NumberForm(decimal=",")
 FORMS = (PAGES, *(NumberForm(decimal=d, thousands=t) for d in (",", ".") for t in (".", " ", "'") if d != t))
 
@@ -19,7 +19,7 @@ def typed_number(text: str, *, unit: str = "", decimal_comma: bool = False) -> f
     """Return the number in `text`, or `text` itself. `decimal_comma`: whether the training file had decimal commas."""
     word = text.strip().removesuffix(unit.strip()).strip()
     if decimal_comma and PAGES.plain(word) != COMMA.plain(word) and None not in (PAGES.plain(word), COMMA.plain(word)):
-        return text  # "2,610": 2610 as on the pages, or 2.61 as in the file
+        return text  # "2,610" is ambiguous: 2610 as pages write numbers, or 2.61 as the file does
     plain = next((found for form in FORMS if (found := form.plain(word)) is not None), None)
     if plain is None or not math.isfinite(value := float(plain)):
         return text

@@ -18,7 +18,7 @@ from trainer.tree.changes import tree_changes
 
 SHOWN = 30
 CHANGES_SHOWN = 10
-ROWS_COUNTED = 3  # pairs of versions: each reads the rows of two models
+ROWS_COUNTED = 3  # pairs of versions; few, because each pair needs the rows of two models
 SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology")
 
 

@@ -44,7 +44,7 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
-@gzip_page  # the tree as a list is long; Django adds random bytes, so that the length reveals nothing
+@gzip_page  # the tree as a list is long; Django pads the response at random, so its compressed length reveals no secret
 def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Show the page in the requested mode. POST shows the answer for a typed row."""
     return render(request, "registry/detail.html", workspace(scene_of(request, pk)))

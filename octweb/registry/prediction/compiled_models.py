@@ -92,7 +92,8 @@ class CompiledModel:
         if not self.numbers_only:
             return None
         low, high = self.ordinary_range
-        # fmax turns NaN into the low end, so NaN differs; comparing bytes takes a third of the time of comparing cells
+        # fmax replaces NaN by the lower limit, so NaN counts as different. Comparing bytes takes a third of the time of
+        # comparing cells.
         if np.fmin(np.fmax(matrix, low), high).tobytes() == matrix.tobytes():
             return matrix
         plain = plain_matrix(matrix)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from octweb.registry.prediction.recording import RecordedCall
 
 MAX_NOTES = 100
-MISSING = "missing"  # member of an answer: columns with empty cells; so is the next
+MISSING = "missing"  # name in an answer: columns with empty cells
 UNSEEN = "unseen_missing"
 DECISION = "decision"
-OUTSIDE = "out_of_range"  # columns of values outside the training range
+OUTSIDE = "out_of_range"  # name in an answer: columns with values outside the training range
 
 
 @dataclass(frozen=True, kw_only=True)

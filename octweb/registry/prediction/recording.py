@@ -32,10 +32,10 @@ SUBJECT_KEY = "HTTP_OCTWEB_SUBJECT"
 REQUEST_KEY = "HTTP_X_REQUEST_ID"
 MAX_SUBJECT = 64  # characters
 MAX_NAME = 120
-# SHA-256 and id of the model, first id, ns since 1970, API, length of the texts
+# SHA-256 and id of the model, first id, ns since 1970, position in APIS, length of the texts
 ROWS_HEAD = struct.Struct("<32s16s16sqBH")
-ID_DIGITS = 8  # last digits of an id: the number of the row in its call
-_ENDS = [b'%08x"}' % i for i in range(2000)]  # ends of the records of a JSON answer
+ID_DIGITS = 8  # the last digits of an id are the number of the row in its call
+_ENDS = [b'%08x"}' % i for i in range(2000)]  # precomputed ends of the records in a JSON answer
 
 
 class Caller(NamedTuple):

@@ -36,7 +36,7 @@ TYPES = (
     pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal,
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
 )  # fmt: skip
-MAX_LINE = 1_000_000  # bytes of a line of CSV: the cells of a longer line would take far more memory than their text
+MAX_LINE = 1_000_000  # bytes of one CSV line; the cells of a longer line would take far more memory than their text
 
 
 def predict_columns(model: TreeModel, columns: Any) -> Predictions:
@@ -131,7 +131,7 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
 def _arrow_table(content: bytes) -> pa.Table:
     """Return the table of a body. Raises ValueError for compressed buffers, so that it is no larger than the body."""
     if content[:6] == b"ARROW1":
-        content = content[8:]  # a file is a stream between two magic strings
+        content = content[8:]  # an Arrow file is a stream between two magic strings, and this skips the first
     batches = []
     rows = 0
     schema = None
@@ -159,7 +159,7 @@ def _is_compressed(metadata: bytes) -> bool:
     message = _read_int(metadata, 0)
     kind = metadata[_member_offset(metadata, message, 1)]
     header = _follow_reference(metadata, message, 2)
-    if kind == 2:  # DictionaryBatch: its member `data` is the record batch
+    if kind == 2:  # the member `data` of a DictionaryBatch is the record batch
         header = _follow_reference(metadata, header, 1)
     return _member_offset(metadata, header, 3) != 0
 
@@ -185,7 +185,7 @@ def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
     """Return a column as files have it, dictionary-encoded texts decoded. Raises ParseError, and BodyTooLarge above the memory limit."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.float64())
-    # checked before anything is unpacked, because lists, too, may share memory
+    # The type is checked before anything is unpacked, because lists may share memory, too.
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not any(test(kind) for test in TYPES):
         raise ParseError(f"Column '{name[:60]}' has the Arrow type {column.type}; send numbers, booleans or texts.")
@@ -200,7 +200,7 @@ def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
 def _decode_texts(name: str, array: pa.Array) -> pa.Array:
     """Return numbers unchanged, and all text types and decimals as strings. Raises BodyTooLarge for views above the memory limit."""
     if pa.types.is_string_view(array.type):
-        # each view has 16 bytes, of which the first four are its length (Arrow columnar format)
+        # A view takes 16 bytes, and its first four are the length of the text (Arrow columnar format).
         lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
         _check_unpacked_size(name, int(lengths[np.asarray(array.is_valid())].sum(dtype=np.int64)))
     elif not (pa.types.is_large_string(array.type) or pa.types.is_decimal(array.type)):

@@ -22,7 +22,7 @@ from trainer.data.reader import empty_cell_notes
 from trainer.prediction.form_report import outside_notes
 from trainer.prediction.output_file import CsvWriter, Piece
 
-MAX_HEADER = 1_000  # characters of notes
+MAX_HEADER = 1_000  # characters of the header with notes
 
 
 def column_names(classes: tuple[str, ...]) -> list[str]:

@@ -25,9 +25,10 @@ from trainer.tree.file import ModelFile
 
 log = logging.getLogger(__name__)
 
-SILENT = "challenger"  # kind of the counts
-NOT_COMPARED = "none"  # in place of a class: the challenger has no answer, or a column of it is not known
-SKIPPED = "skipped"  # in place of a class: too many rows waited
+SILENT = "challenger"  # kind of these counts
+# replaces the class if the challenger has no answer, or if the value of one of its columns is unknown
+NOT_COMPARED = "none"
+SKIPPED = "skipped"  # replaces the class if too many rows were waiting
 MAX_WAITING_CELLS = 4_000_000  # 32 MB in each process
 NO_ANSWER = -1
 
@@ -200,7 +201,7 @@ def _names_of(call: _Call) -> Counter[str]:
         return Counter(count_name(key, leaf, SKIPPED) for leaf in call.leaves.tolist())
     try:
         answers = tree.answers(call.matrix[:, tree.columns])
-    except Exception:  # the counts of the served tree must not suffer from a challenger
+    except Exception:  # an error of a challenger must not affect the counts of the served tree
         log.exception("the challenger of %s failed", call.queue.model)
         return Counter(count_name(key, leaf, SKIPPED) for leaf in call.leaves.tolist())
     return count_names(key, call.leaves, answers)
@@ -235,7 +236,7 @@ def _read_challenger(model: TreeModel) -> SilentChallenger | None:
         if challenge is None:
             return None
         return SilentChallenger(challenge.key, SilentTree(model_file(model), model_file(challenge.challenger)))
-    except Exception:  # an unreadable challenger must cost no answer
+    except Exception:  # a challenger that cannot be read must not prevent an answer
         log.exception("the challenger of %s cannot be read", model)
         return None
 

@@ -21,7 +21,7 @@ from trainer.tree.numbers import THIN, points_text
 
 ChecklistState = Literal["holds", "open", "cannot be said"]
 LISTED_LEAVES = 3  # weak leaves that the sentence names
-QUOTED = 300  # characters of a quoted note
+QUOTED = 300  # characters of a note that the checklist quotes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ def _asks(event: ReviewEvent) -> bool:
     return event.after == State.IN_REVIEW != event.before
 
 
-# ---- the items
+# The functions below make one item each.
 
 
 def _better(reviewed: ReviewedModel) -> ChecklistItem:

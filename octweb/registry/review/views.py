@@ -28,7 +28,7 @@ from octweb.registry.review.checklist import ReviewedModel, answers_of, build_ch
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.outline import tree_outline
 
-# key of `actions.STEPS` and further arguments, by verb of the page
+# Verb of the page → key of `actions.STEPS` and further arguments.
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "approve": ("approve", {"publish": False}),
     "approve-only": ("approve", {"publish": False}),

@@ -25,7 +25,8 @@ from octweb.places import INSTALLED
 ADMIN = "admin"
 ANOTHER_PORT = "octweb serve --port 8001" if INSTALLED else "make run PORT=8001"
 WORKER = "octweb.core.gunicorn_worker.Worker"
-WARM = "import octweb.wsgi; from django.core.management import call_command; call_command('warm')"  # predictions first
+# the kernels of predictions are compiled before those of training
+WARM = "import octweb.wsgi; from django.core.management import call_command; call_command('warm')"
 
 
 class Command(BaseCommand):
@@ -66,7 +67,8 @@ class Command(BaseCommand):
         environment = os.environ | {
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
         }
-        environment["OCTWEB_WARM"] = "0"  # the address responds at once; kernels are compiled in another process
+        # kernels are compiled in another process, so that the address responds at once
+        environment["OCTWEB_WARM"] = "0"
         commands = [web_command("octweb.wsgi:application", host=host, port=port, threads=threads)]
         commands += [[*settings.COMMAND, "worker"] for _ in range(workers)]
         stop: list[int] = []
@@ -86,7 +88,8 @@ class Command(BaseCommand):
         try:
             while not stop:
                 for part in warming:
-                    part.process.poll()  # poll() collects the exit status, so that no zombie process stays
+                    # poll() collects the exit status; without it the ended process stays as a zombie
+                    part.process.poll()
                 for part in parts:
                     self._look_after(part)
                 time.sleep(0.3)

@@ -46,7 +46,8 @@ def load_and_serve() -> dict[str, Any] | None:
     for command in LOADED:
         load_command_class(get_commands()[command], command)
     _load()
-    gc.freeze()  # forks share the loaded memory as long as the garbage collector does not write to it
+    # forks share the loaded memory until somebody writes to it, so the garbage collector must leave it alone
+    gc.freeze()
     return _serve()
 
 
@@ -77,7 +78,8 @@ def _serve() -> dict[str, Any] | None:
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     os.setpgid(0, 0)
                     return json.loads(line) | {"server": server}
-                with contextlib.suppress(OSError):  # both processes set it; signals go to the group
+                # signals go to the process group, so both processes set it, whichever runs first
+                with contextlib.suppress(OSError):
                     os.setpgid(pid, pid)
                 _say(started=pid)
 

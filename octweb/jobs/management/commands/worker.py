@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 TIDY_SECONDS = 3600.0
 BESIDE_SECONDS = 1.0
-VISITS_SECONDS = 60.0  # between checks for expired demo visits
+VISITS_SECONDS = 60.0  # time between two checks for expired demo visits
 
 
 class Slot(Worker):
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         try:
             self._work(options)
             if options["batch"]:
-                _send_beside()  # once more, after the last jobs
+                _send_beside()  # the last jobs may have queued messages
         finally:
             fork_server.give_up()
 
@@ -94,7 +94,7 @@ def _tidy() -> None:
         files.tidy()
     except DatabaseError:
         raise
-    except Exception:  # a file store may raise anything; lost jobs must be recovered all the same
+    except Exception:  # a file store may raise anything, and lost jobs must be recovered all the same
         log.exception("reaper: old files could not be removed")
 
 
@@ -103,7 +103,7 @@ def _end_visits() -> None:
         demo.end_due(timezone.now())
     except DatabaseError:
         raise
-    except Exception:  # as above; the next check tries the visit again
+    except Exception:  # the next check tries the visit again
         log.exception("reaper: a demo account could not be deleted")
 
 
