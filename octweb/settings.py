@@ -21,72 +21,79 @@ from octweb.environment import (
     words_setting,
 )
 
-BASE_DIR = places.ROOT  # holds the packages octweb and trainer
-SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format.md
-COMMAND = places.COMMAND  # begins the command line of an octweb process
+BASE_DIR = places.ROOT  # folder of the packages octweb and trainer
+SHIPPED = places.FILES  # folder of templates, static files, checker and docs/proof-format.md
+COMMAND = places.COMMAND  # the command line of each octweb process begins with this
 DATA_DIR = Path(text("OCTWEB_DATA_DIR", str(places.data()))).resolve()
 MEDIA_ROOT = DATA_DIR / "files"
-# folder of compiled kernels, since the code may be read-only; numba reads it when it is first imported
+# The code may be read-only, so compiled kernels have a folder of their own. Numba reads this when it is first imported.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(DATA_DIR / "numba"))
-DOCS_DIR = Path(text("OCTWEB_DOCS_DIR", str(places.DOCUMENTATION)))  # the site that `make docs` builds
-FILES = text("OCTWEB_FILES", "")  # store of uploads, tables and predictions: a folder, or s3://bucket/prefix
+DOCS_DIR = Path(text("OCTWEB_DOCS_DIR", str(places.DOCUMENTATION)))  # folder of the site that `make docs` builds
+FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions are stored: a folder, or s3://bucket/prefix
 
 DEBUG = boolean("OCTWEB_DEBUG", False)
-DEMO = boolean("OCTWEB_DEMO", False)  # visitors get an account for a day; limits have small defaults (docs/demo.md)
-HTTPS = boolean("OCTWEB_HTTPS", False)  # served behind TLS: secure cookies, HSTS, redirect
+# visitors get an account for one day, and the default limits are small (docs/demo.md)
+DEMO = boolean("OCTWEB_DEMO", False)
+# set if octweb is served behind TLS: cookies are secure, and HSTS and redirects are on
+HTTPS = boolean("OCTWEB_HTTPS", False)
 SECRET_KEY = secret_key(DATA_DIR)
 ALLOWED_HOSTS = words_setting("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-PROXIES = integer("OCTWEB_PROXIES", 0)  # proxies in front of the web server; each one adds to X-Forwarded-For
-FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # URL prefix of octweb, as for gunicorn
+# number of proxies before the web server; each one adds an address to X-Forwarded-For
+PROXIES = integer("OCTWEB_PROXIES", 0)
+FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # prefix of octweb in URLs, the same as for gunicorn
 CSRF_TRUSTED_ORIGINS = words_setting("OCTWEB_TRUSTED_ORIGINS", "")
 
-# limits; the error that a limit causes names it
+# The error that one of the following limits causes names this limit.
 MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 2 if DEMO else 200) * 1_000_000
-# unpacked size of a .gz or Parquet file
+# Size of a .gz or Parquet file after unpacking.
 MAX_UNPACKED_BYTES = integer("OCTWEB_MAX_UNPACKED_MB", 16 if DEMO else 400) * 1_000_000
 MAX_ROWS = integer("OCTWEB_MAX_ROWS", 5_000 if DEMO else 2_000_000)
 MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 100 if DEMO else 2_000)
-# memory of a child process that reads one file
+# Memory that a child process may use to read one file.
 MAX_READING_BYTES = integer("OCTWEB_MAX_READING_MB", 1024 if DEMO else 2048) * 1_000_000
 MAX_READING_SECONDS = integer("OCTWEB_MAX_READING_SECONDS", 60 if DEMO else 600)
-READERS = integer("OCTWEB_READERS", 2)  # simultaneous child processes of one host that read files
-# simultaneous uploads of one web process, including those that wait for a reader
+READERS = integer("OCTWEB_READERS", 2)  # child processes of one host that read files at the same time
+# Uploads of one web process at the same time, including those that wait for a reader.
 MAX_UPLOADS_AT_ONCE = integer("OCTWEB_MAX_UPLOADS_AT_ONCE", 4 if DEMO else 10)
 MAX_PREDICT_BYTES = integer("OCTWEB_MAX_PREDICT_MB", 2 if DEMO else 32) * 1_000_000
 MAX_PREDICT_ROWS = integer("OCTWEB_MAX_PREDICT_ROWS", 5_000 if DEMO else 100_000)
-MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 3 if DEMO else 50)  # per user
-FORK_SERVER = boolean("OCTWEB_FORK_SERVER", sys.platform == "linux")  # on other systems some libraries fail after fork
+MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 3 if DEMO else 50)  # limit for each user
+# only Linux, because some libraries of other systems fail after a fork
+FORK_SERVER = boolean("OCTWEB_FORK_SERVER", sys.platform == "linux")
 MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 60 if DEMO else 24 * 3600)
 MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 1_500 if DEMO else 4096)
 MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", 1 if DEMO else os.cpu_count() or 1)
-# time limit of a batch prediction or check
+# Time limit of one batch prediction or check.
 MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 60 if DEMO else 3600)
-KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # how long results of batch predictions are kept
-MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # cached local copies of files from a bucket
-DEMO_VISITORS = integer("OCTWEB_DEMO_VISITORS", 200)  # visitor accounts created within a day
+# results of batch predictions are removed after this time
+KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)
+MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # size of all local copies of files from a bucket
+DEMO_VISITORS = integer("OCTWEB_DEMO_VISITORS", 200)  # visitor accounts that one day may create
 DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)
-DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and other objects of one visitor
-# whether the approver of a model must not be its owner; None: only if there are two administrators or more
+DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and other objects that one visitor may have
+# Whether the owner of a model must not approve it. None: the owner may, unless there are two administrators or more.
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
-APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # administrators who must approve a model: one or two
-WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that webhooks may address
-DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # key file that signs dossiers
-METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # bearer token with which Prometheus reads /metrics
+APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # number of administrators who must approve a model
+WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # webhooks may address these private hosts
+DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # file of the key that signs dossiers
+METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # Prometheus reads /metrics with this bearer token
 WATCH = boolean("OCTWEB_WATCH", True)  # workers evaluate the counts of approved models every morning
-RECORD = choice("OCTWEB_RECORD", "", "full")  # full: record each answer of every approved model
-RECORD_SYNC = choice("OCTWEB_RECORD_SYNC", "second", "call")  # how often records are synced to disk
-RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000  # limit of uncollected records
+RECORD = choice("OCTWEB_RECORD", "", "full")  # "full": each answer of every approved model is recorded
+# whether records are synced to disk every second or in each call
+RECORD_SYNC = choice("OCTWEB_RECORD_SYNC", "second", "call")
+# size of all records that are not yet collected
+RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000
 RECORD_KEEP_DAYS = integer("OCTWEB_RECORD_KEEP_DAYS", 1826)
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
-# limit for forms on pages; octweb.core.parsers limits bodies of API calls, and larger files go to disk
+# Limits of forms on pages. octweb.core.parsers limits the bodies of API calls, and larger files go to disk.
 DATA_UPLOAD_MAX_MEMORY_SIZE = FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
-FILE_UPLOAD_PERMISSIONS = 0o600  # Django's default is 644, whatever the umask is
+FILE_UPLOAD_PERMISSIONS = 0o600  # Django's default is 0o644, whatever the umask is
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 10 * MAX_COLUMNS + 1000  # the upload preview has six fields per column
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10 * MAX_COLUMNS + 1000  # the preview of an upload has six fields for each column
 
 INSTALLED_APPS = [
-    # octweb.urls does the autodiscovery instead: commands such as `train` start a third faster
+    # octweb.urls runs the autodiscovery instead, so that commands such as `train` start a third faster.
     "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -125,7 +132,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "octweb.core.views.HealthMiddleware",
-    "octweb.serving.quick.QuickPredictions",  # answers valid prediction calls at once
+    "octweb.serving.quick.QuickPredictions",  # answers valid prediction calls before any other middleware runs
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "octweb.core.middleware.PrivateMiddleware",
@@ -167,15 +174,16 @@ if os.environ.get("DATABASE_URL"):
 else:
     DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(DATA_DIR / "octweb.sqlite3")}}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # a file: tests start real workers on it
-    # with Django's defaults six writers saw "database is locked"; with these none did
+    # the database must be a file, because tests start real workers on it
+    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+    # With Django's defaults, six writers saw "database is locked". With these options none did.
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
 elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
-    # seconds that SQLite waits; then the call fails with "database is locked" instead of waiting for ever
+    # PostgreSQL waits for a lock as long as SQLite does (20 s). Without a limit, the call would wait for ever.
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c lock_timeout=20s")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -200,17 +208,18 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_CLIENT_IP_CALLABLE = "octweb.core.throttles.client_address"
 AXES_LOCKOUT_CALLABLE = "octweb.core.views.locked_out"
-SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # the Open Inference Protocol is served at /v2 and at /v2/
+SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # /v2 and /v2/ are both addresses of the Open Inference Protocol
 
 refuse_old("SMTP", "MAIL")
-EMAIL_HOST = text("OCTWEB_MAIL_HOST", "")  # "": no mail is sent
+EMAIL_HOST = text("OCTWEB_MAIL_HOST", "")  # no mail is sent without a host
 EMAIL_PORT = integer("OCTWEB_MAIL_PORT", 587)
 EMAIL_HOST_USER = text("OCTWEB_MAIL_USER", "")
 EMAIL_HOST_PASSWORD = text("OCTWEB_MAIL_PASSWORD", "")
 EMAIL_USE_TLS = boolean("OCTWEB_MAIL_TLS", True)
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = text("OCTWEB_MAIL_FROM", "octweb@localhost")
-ADDRESS = text("OCTWEB_ADDRESS", "").rstrip("/")  # base URL of links in messages; workers have no request
+# links in messages begin with this URL, because workers have no request to take it from
+ADDRESS = text("OCTWEB_ADDRESS", "").rstrip("/")
 
 LANGUAGE_CODE = "en-gb"
 FORMAT_MODULE_PATH = ["octweb.core.formats"]
@@ -243,7 +252,7 @@ CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
         "script-src": ["'self'"],
-        # plotly.js writes style rules and style attributes
+        # plotly.js writes style rules and style attributes into the page.
         "style-src": ["'self'", "'unsafe-inline'"],
         "img-src": ["'self'", "data:", "blob:"],
         "connect-src": ["'self'"],
@@ -270,13 +279,13 @@ REST_FRAMEWORK = {
         "user": text("OCTWEB_RATE_USER", "300/min" if DEMO else "6000/min"),
         "stranger": text("OCTWEB_RATE_STRANGER", "60/min"),
     },
-    "NUM_PROXIES": PROXIES,  # otherwise a forged X-Forwarded-For would evade the limit of strangers
+    "NUM_PROXIES": PROXIES,  # without it, a forged X-Forwarded-For would evade the limit for strangers
     "EXCEPTION_HANDLER": "octweb.core.problems.exception_handler",
     "PAGE_SIZE": 50,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 KNOX_TOKEN_MODEL = "serving.ApiToken"  # noqa: S105
-# knox's own migrations would create a token table that nothing uses
+# The migrations of knox would create a token table that nothing uses.
 MIGRATION_MODULES = {"knox": None}
 REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False, "TOKEN_LIMIT_PER_USER": 100, "AUTH_HEADER_PREFIX": "Token"}
 SPECTACULAR_SETTINGS = {
@@ -314,6 +323,6 @@ LOGGING = {
     "loggers": {"axes": {"level": "WARNING"}, "numexpr": {"level": "WARNING"}},
 }
 
-# pages use only names with a digest; source maps of the API pages are large, and only developer tools read them
+# Pages use only names with a digest. The source maps of the API pages are large, and only developer tools read them.
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "svgz", "gz", "woff", "woff2", "map", "ico", "md", "txt")

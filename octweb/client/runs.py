@@ -97,7 +97,7 @@ class RemoteRun(RemoteJob):
         attempt = None
         for pause in polls(timeout):
             page = self._connection.get(f"{self.path}progress/", since=since)
-            if attempt is not None and page["attempt"] != attempt:  # a worker has begun again
+            if attempt is not None and page["attempt"] != attempt:  # a worker has started the run again
                 since = 0
                 attempt = page["attempt"]
                 continue

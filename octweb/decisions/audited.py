@@ -21,7 +21,8 @@ from octweb.dossier import signing
 from octweb.dossier.keys import known_fingerprints
 from octweb.registry.models import TreeModel
 
-COPIES = ("number", "kind", "at", "model", "stream", "seq", "leaf", "label", "subject")  # columns beside the payload
+# these columns repeat parts of the payload
+COPIES = ("number", "kind", "at", "model", "stream", "seq", "leaf", "label", "subject")
 MAX_PROBLEMS = 50
 
 
@@ -44,9 +45,9 @@ class _ChainWalk:
 
     def __init__(self, report: DecisionAudit) -> None:
         self.found = report
-        self.places: dict[Any, int] = {}  # stream → expected seq of its next record
+        self.places: dict[Any, int] = {}  # stream → seq that its next record must have
         self.empty: list[int] = []
-        self.numbers: dict[int, str] = {}  # erased, by reason
+        self.numbers: dict[int, str] = {}  # number of an erased record → reason
         self.ranges: list[tuple[int, int]] = []
         self.versions: set[tuple[str, str]] = set()
 

@@ -27,12 +27,12 @@ from octweb.registry.models import TreeModel
 
 MAX_ROWS = 10_000  # rows of one call
 MAX_ERRORS = 20
-MAX_SOURCE = 80  # characters, as MAX_REFERENCE
+MAX_SOURCE = 80  # characters
 MAX_REFERENCE = 80
 MAX_REASON = 5_000
 MAX_MOMENT = 40
 OPEN = OBJECTIONS[0]
-CLOCK_SKEW = timedelta(minutes=5)  # tolerated between the caller's clock and ours
+CLOCK_SKEW = timedelta(minutes=5)  # the caller's clock may be ahead of ours by this
 
 
 class LaterRow(NamedTuple):

@@ -46,9 +46,9 @@ from trainer.tree.numbers import count_words
 from trainer.tree.render.palette import swatch
 
 PAGE_ROWS = 50
-MAX_COUNT = 10_000  # rows that a page counts; a count of a million takes seconds
-PERSON_ROWS = 500  # decisions about one person, on one page
-MAX_CHANGES = 4  # smallest changes in a letter
+MAX_COUNT = 10_000  # a page stops counting at this number of rows, since counting a million takes seconds
+PERSON_ROWS = 500  # decisions about one person that one page lists
+MAX_CHANGES = 4  # smallest changes that a letter lists
 FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
 NOTED_WORDS = {
     "empty": "was empty",
@@ -283,7 +283,7 @@ def _record_context(request: HttpRequest, record: DecisionRecord) -> dict[str, A
         "erasure_reasons": USER_REASONS,
         "max_reason": MAX_REASON,
         "max_reference": MAX_REFERENCE,
-        "inside": True,  # _certainty.html explains less to others
+        "inside": True,  # _certainty.html explains less to users without access to training rows
     }
 
 

@@ -40,9 +40,7 @@ RETRIED_NOTE = (
     "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 )
 IGNORED_TERMINATION = "octweb asked the {noun} process to end. It did not end within {seconds:.0f} s, so octweb killed it, and there is no result."
-USER_STOP_GRACE_FACTOR = (
-    6  # a solver may need longer for one step on a busy machine than a worker has that shuts down
-)
+USER_STOP_GRACE_FACTOR = 6  # a solver may need longer for one step on a busy machine than a worker has that shuts down
 DATABASE_TIMEOUT_SECONDS = 60.0  # a worker tries again for this long while the database is unavailable
 
 stopping = threading.Event()  # the worker command sets it at SIGTERM or SIGINT

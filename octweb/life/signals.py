@@ -2,4 +2,5 @@
 
 from django.dispatch import Signal
 
-alarmed = Signal()  # sender: Alarm; arguments: model, open alarms to report. Sent when found and then weekly
+# sent when an alarm is found, and then weekly; sender: Alarm; arguments: model, open alarms to report
+alarmed = Signal()

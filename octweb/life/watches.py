@@ -18,7 +18,8 @@ from trainer.monitoring import HORIZON_DAYS, ShareLimits, threshold
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
-# error probability of all watches of a kind per model and year: once for missed references, again for false alarms
+# Error probability per model and year for all watches of a kind. It is spent twice: on missed references and on false
+# alarms.
 LEAF_LEVEL = 0.002
 CELL_LEVEL = 0.001
 QUESTIONS = {
@@ -35,11 +36,11 @@ class Watch:
 
     kind: str  # rows, empty, unknown, below or above
     name: str  # the leaf, or the column
-    yes: int  # number of the `rows` training rows with the answer yes
+    yes: int  # training rows, out of `rows`, for which the answer is yes
     rows: int
     threshold: float
-    since: date  # the first day that counts
-    limit: float | None  # largest share, set by a user
+    since: date  # first day that counts
+    limit: float | None  # largest share that a user permits
     low: float
     high: float
 

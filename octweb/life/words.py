@@ -9,7 +9,7 @@ from octweb.core.templatetags.octweb import percent, points, whole
 from octweb.life.watches import QUESTIONS, Watch
 from trainer.monitoring import rows_until_alarm
 
-SMALL_CHANGE = 0.10  # change of a share; a reference that cannot show it is too small
+SMALL_CHANGE = 0.10  # a reference that cannot show this change of a share is called too small
 
 
 def day_text(day: date) -> str:

@@ -106,7 +106,7 @@ def enqueue(
             family=family if family is not None and family.owner_id == owner.pk else None,
         )
     except (IntegrityError, Conflict):
-        # a concurrent request with the same key made the run
+        # A concurrent request with the same key may have created the run.
         if key and (before := _of_key(owner, key, digest)):
             return before
         raise
@@ -251,7 +251,7 @@ def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     texts = tuple(c["name"] for c in features if c["kind"] == ColumnKind.CATEGORICAL)
     names = SettingNames(columns=columns, classes=classes, texts=texts)
     rewards = read_rewards(str(checked.get("costs") or ""), names)
-    if rewards is not None:  # their columns are not features, and each row has its own costs
+    if rewards is not None:  # columns of rewards are not features, and each row has its own costs
         left = tuple(name for name in columns if name not in rewards.columns)
         if not left:
             raise ParameterError(

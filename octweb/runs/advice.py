@@ -18,10 +18,11 @@ from trainer.tree.describe import number_text
 from trainer.tree.render.names import short_names
 
 ALL_THRESHOLDS_DEPTH = 2
-ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which a search over all thresholds takes minutes
-THREE = 3  # categories from which a split on groups can differ from one on a single category
+ALL_THRESHOLDS_CELLS = 250_000  # rows × numeric columns; a search over all thresholds takes minutes up to here
+THREE = 3  # with fewer categories, a group of categories is never more than a single one
 SLOPE = 0.4  # slope of the line in the example with two columns
-# parameters of some methods only; setting one takes precedence over the recommendation
+# Only some methods have these parameters. If the user sets one, the methods that have it come before the
+# recommendation.
 LIMITS = ("forbidden", "min_leaf", *SIDE)
 
 QUESTION_WORDS = {

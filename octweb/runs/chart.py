@@ -16,7 +16,7 @@ from trainer.methods.monitor import COMPILING
 from trainer.registry import get
 
 MAX_RECORDS = 5000
-CHECK = "check"  # the phase that a run reports after the end of its search
+CHECK = "check"  # a run reports this phase after the end of its search
 
 
 def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:

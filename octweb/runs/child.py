@@ -24,8 +24,9 @@ START = "start.json"
 class TrainingProcess(Process):
     """The child process of one training: its input files and its command line."""
 
-    data: Path = Path()  # the table; `write_inputs` sets it
-    ended: str = ""  # why an earlier process of this attempt was killed; then this one only recovers the reported tree
+    data: Path = Path()  # path of the table; `write_inputs` sets it
+    # why an earlier process of this attempt was killed; if set, this process only recovers the reported tree
+    ended: str = ""
 
     def write_inputs(self) -> None:
         run: TrainingRun = self.job
@@ -33,7 +34,7 @@ class TrainingProcess(Process):
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(run.dataset.reading), encoding="utf-8")
         start_tree = of_earlier_attempts(run) if get(run.method).warm_start else None
-        # an earlier attempt began with the given start tree, so its incumbent is at least as good
+        # An earlier attempt began with the given start tree, so its incumbent is at least as good.
         if start_tree is not None:
             write(ModelFile.of_tree(start_tree), self.folder / START)
         elif run.warm_start is not None:
@@ -58,7 +59,7 @@ class TrainingProcess(Process):
 
     def command(self) -> list[str]:
         run: TrainingRun = self.job
-        # there is no shell: every value is one argument, and names that start with a dash stay values
+        # No shell is involved. Each value is one argument, so a name that begins with a dash stays a value.
         return [
             *settings.COMMAND,
             "train",

@@ -20,14 +20,14 @@ from trainer.methods.base import AUTO
 
 SPARE_ROWS = 1
 MOST_ROWS = 50
-LISTED = 40  # classes with a field of their own
+LISTED = 40  # classes that get a field of their own
 
 
 class PercentField(forms.FloatField):
     """A share between 0 and 1, typed and shown in percent."""
 
     def prepare_value(self, value: Any) -> Any:
-        if value == AUTO:  # the training chooses
+        if value == AUTO:  # the training chooses the value
             return ""
         if value is None or value == "" or isinstance(value, str):
             return value

@@ -22,7 +22,7 @@ from trainer.table import MissingPolicy
 
 ROLES = ("group", "time", "weight")
 FEWEST_GROUPS = 5
-ROWS_PER_GROUP = 1.5  # a column with fewer rows per value identifies single rows
+ROWS_PER_GROUP = 1.5  # a column with fewer rows per value identifies single rows, not groups
 WORDS_OF_THINGS = re.compile(
     r"(?:^|[\W_])(?:id|ids|patient|person|customer|client|user|subject|student|household|family|machine|device|account|employee|"
     r"member|owner|shop|store|site|ward|hospital|school|kunde|kundin|patientin|konto|nummer|no|nr)(?:$|[\W_])|[a-z](?:Id|ID)$",

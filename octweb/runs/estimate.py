@@ -38,16 +38,17 @@ from trainer.training.estimate import (
     with_features,
 )
 
-LOOKED_AT = 60  # newest finished runs of a method that are considered
-PRIOR = 1.0  # weight of the cost model, in weights of runs
-LEAST_SPREAD = 0.12  # decades by which two identical runs differ
+LOOKED_AT = 60  # the estimate uses so many of the newest finished runs of a method
+PRIOR = 1.0  # the cost model weighs as much as so many runs of weight 1
+LEAST_SPREAD = 0.12  # decades (log10 of seconds) by which the times of two identical runs differ
 
 
 def estimate(
     *, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any], test_share: float
 ) -> FitEstimate:
     """Estimate the time and memory of one fit of `method` with these values on the data set."""
-    sizes = dataset.profile.get("class_counts") or [dataset.rows]  # held out class by class, as in training
+    # training holds out rows class by class, so each class rounds on its own
+    sizes = dataset.profile.get("class_counts") or [dataset.rows]
     rows = max(1, dataset.rows - sum(held_out_of(size, test_share) for size in sizes))
     size = size_of(dataset, method, values, rows)
     finished = list(_finished_runs(user, method))
@@ -104,14 +105,14 @@ def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
         try:
             return _count_features(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns), str(scheme), bins)
         except TrainerError:
-            pass  # the rows cannot be read: estimate from the profile
+            pass  # the rows cannot be read, so the profile must do
     return _from_profile(dataset, Scheme(scheme), bins)
 
 
 @lru_cache(maxsize=256)
 def _count_features(pk: str, sha256: str, columns: str, scheme: str, bins: int) -> int:
     dataset = Dataset.objects.get(pk=pk)
-    dataset.columns = json.loads(columns)  # may be a preview that is not stored
+    dataset.columns = json.loads(columns)  # a preview may show columns that are not stored
     table, _ = datasets.load(dataset)
     return len(encode_binary(table, Scheme(scheme), bins).features)
 
@@ -150,7 +151,8 @@ def _residuals(
         other = _size_of_run(run, method, int(n))
         residual = math.log10(max(float(took), 0.01) / expected_seconds(method, other))
         if run.summary.get("status") in (Status.TIME_LIMIT, Status.MEMORY_LIMIT):
-            residual = max(residual, 0.0) + 0.3  # without the limit it would have taken longer by an unknown time
+            # the limit ended this run, so it would have taken longer by an unknown time
+            residual = max(residual, 0.0) + 0.3
         weight = (3.0 if run.dataset_id == dataset.pk else 0.5) * 0.4 ** abs(other.d - size.d)
         yield residual, weight
 

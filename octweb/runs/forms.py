@@ -31,7 +31,7 @@ from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.methods.base import AUTO, MAX_TEXT, POSITIVE, Method, Parameter
 from trainer.registry import METHODS
 
-START = "p_warm_start"  # not a parameter of the method, but checked like one
+START = "p_warm_start"  # the method has no such parameter, but errors are reported as for one
 MOST_PERCENT = round(100 * MOST_HELD_OUT)
 EVALUATION = (
     ("test", "Hold out a share of the rows"),
@@ -44,14 +44,14 @@ HELP_GROUP = "Then the accuracy is that on persons or things that the tree has n
 HELP_TIME = "Then the tree trains on earlier rows, and the last rows check it."
 WEIGHT_QUESTION = "Do some rows count more than others?"
 HELP_WEIGHT = "Then a row counts as its weight: 2 counts twice, 0 not at all. No question asks this column."
-TOUCHED = "touched"  # name of the hidden inputs that name the fields into which the user has typed
+TOUCHED = "touched"  # hidden inputs of this name list the fields into which the user has typed
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 GOALS = ("goal", "positive")
 COSTS = ("class_weight", "negative_weight")
 ANSWER_COSTS = ("costs", "cost_unit", "column_price")
-MOST_COST_CLASSES = 6  # classes up to which each pair of true class and answer has a cell
-MOST_GROUPS = 20  # values of a column that forms the groups of a fairness constraint
-# labels and help texts of the fields at the top
+MOST_COST_CLASSES = 6  # with more classes, the form has no cell for each pair of true class and answer
+MOST_GROUPS = 20  # values that a column may have to form the groups of a fairness constraint
+# The fields at the top of the form have these labels and help texts.
 LABELS = {
     "depth": "Questions on a path, at most",
     "leaf_penalty": "A leaf must win",
@@ -111,7 +111,7 @@ def reported_only(parameter: Parameter) -> bool:
 
 def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     """Return the form field of a declared parameter. `enqueue` checks the value again by the declaration."""
-    is_reported = reported_only(parameter)  # such a penalty has another meaning than at the top of the form
+    is_reported = reported_only(parameter)  # the penalty of such a method does not mean what the field at the top means
     common: dict[str, Any] = {
         "label": parameter.label if is_reported else LABELS.get(parameter.name, parameter.label),
         "help_text": parameter.help if is_reported else _help_of(parameter),
@@ -385,9 +385,10 @@ def _begins_anew(field: forms.Field, mine: Any, data: QueryDict, name: str, touc
     """Return whether a field that the previous method does not have begins with its default."""
     if isinstance(field, forms.BooleanField) or field.widget.value_omitted_from_data(data, {}, name):
         return True
-    if field.required and data.get(name) == "":  # the field was left empty for a method that chooses the value itself
+    # the user left the field empty for a method that chooses the value itself
+    if field.required and data.get(name) == "":
         return True
-    # the value is the default of a method in between
+    # The value is the default of a method that was chosen in between.
     return isinstance(mine, str) and name in data and name not in touched
 
 

@@ -25,7 +25,8 @@ SORTS = {
 }
 
 
-COMPARED = {"name": ["name"], "dataset": ["dataset", "name"], "status": ["status"]}  # sort keys before the date
+# sort → keys that are compared before the date
+COMPARED = {"name": ["name"], "dataset": ["dataset", "name"], "status": ["status"]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +45,8 @@ class ListEntry:
     started: datetime | None = None
     objective: float | None = None
     gap: float | None = None
-    method_id: str = ""  # method of a run, by its id in commands and API
-    tried: str = ""  # how many of its candidates an experiment has tried
+    method_id: str = ""  # id of a run's method, as in commands and the API
+    tried: str = ""  # states how many of its candidates an experiment has tried
 
     @property
     def unreachable(self) -> bool:
@@ -56,11 +57,12 @@ class ListEntry:
 class EntrySource:
     """One kind of rows of the list."""
 
-    rows: Callable[[Any, str, str], QuerySet]  # the rows that a user may see, filtered by search words and status
-    name: Combinable  # sort key, computed by the database; so are the next two
+    # returns the rows that a user may see, filtered by search words and status
+    rows: Callable[[Any, str, str], QuerySet]
+    name: Combinable  # the database computes these three sort keys
     dataset: Combinable
     status: Combinable
-    read: Callable[[Collection[Any]], list[ListEntry]]  # the rows with these keys, in any order
+    read: Callable[[Collection[Any]], list[ListEntry]]  # returns the entries with these keys, in any order
 
 
 class MergedEntries:
@@ -152,4 +154,4 @@ RUNS = EntrySource(
     status=Case(When(TrainingRun.UNREACHABLE, then=Value("unreachable")), default=F("status")),
     read=_read_entries,
 )
-SOURCES = [RUNS]  # other applications append theirs
+SOURCES = [RUNS]  # other applications append their sources

@@ -22,17 +22,17 @@ class TrainingRun(Job, Deletable):
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     folds = models.PositiveIntegerField(default=0)
-    # columns with the groups of rows and with their times; empty for none
+    # Columns with the group and the time of each row. Empty: the file has no such column.
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
-    weight = models.CharField(max_length=1000, blank=True)  # column with the weights of rows; empty for none
-    warm_start = models.ForeignKey(  # the model whose tree the search begins with
+    weight = models.CharField(max_length=1000, blank=True)  # column with the weight of each row
+    warm_start = models.ForeignKey(  # the search begins with the tree of this model
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     name = models.CharField(max_length=200, blank=True)
-    # the tree becomes the next version of this family, or of the family named like the run if this is empty
+    # The tree becomes the next version of this family. Without it, the family is the one that is named like the run.
     family = models.ForeignKey("registry.Family", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    # the key with which a client may repeat its request, and a digest of that request
+    # A client may repeat its request under this key. The digest detects another request with the same key.
     idempotency_key = models.CharField(max_length=200, blank=True)
     request_digest = models.CharField(max_length=64, blank=True)
     model = models.OneToOneField(
@@ -55,7 +55,7 @@ class TrainingRun(Job, Deletable):
             )
         ]
 
-    # database expression for the property `unreachable`
+    # This expression computes the property `unreachable` in the database.
     UNREACHABLE = models.Q(status=RunStatus.FAILED, summary__status=INFEASIBLE)
 
     @property

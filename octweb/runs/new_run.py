@@ -32,7 +32,7 @@ from trainer.registry import get, method_for
 from trainer.training.estimate import trainings_words
 from trainer.tree.numbers import count_words
 
-EMPTY = "learn_empty"  # name of the switch for empty cells
+EMPTY = "learn_empty"  # name of the switch for empty cells in the form
 DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name", "group", "time", "weight")
 
 
@@ -100,7 +100,7 @@ def run_advice(request: HttpRequest) -> HttpResponse:
         response["HX-Retarget"] = "#run-form"
         response["HX-Reswap"] = "outerHTML"
         return response
-    # out-of-band swaps; within a complete form htmx would take them out of it
+    # These fragments replace parts of the page out of band. Within a complete form, htmx would remove them from it.
     context["partial"] = True
     context["swap_settings"] = choice.method.id != request.POST.get("shown_method")
     return render(request, "runs/_new_changes.html", context)

@@ -10,7 +10,7 @@ from octweb.core.templatetags.octweb import NARROW
 from octweb.runs.models import TrainingRun
 from octweb.runs.words import recalls
 
-STEPS = 10**6  # shares are relaxed to multiples of 1 / STEPS, so that rounding never makes them infeasible
+STEPS = 10**6  # shares are relaxed to multiples of 1 / STEPS, so that rounding cannot make them infeasible again
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,7 +67,7 @@ class RunSerializer(serializers.ModelSerializer):
         return actions.queue_position(run)
 
 
-OBJECTS = ("costs", "column_price")  # parameters that may be JSON objects
+OBJECTS = ("costs", "column_price")  # a request may send these parameters as JSON objects
 
 
 class NewRunSerializer(serializers.Serializer):

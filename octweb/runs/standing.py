@@ -14,9 +14,9 @@ from trainer.goal import count_goal
 from trainer.methods.base import AUTO, Method, stated_penalty
 from trainer.tree.numbers import THIN, count_words, points_text
 
-PROVED = 1e-9  # difference of bound and objective below which they are equal
-ROUNDING = 1e-6  # rows by which a difference of two objectives can be wrong
-# parameters that change the objective to something other than correct rows minus a price of leaves
+PROVED = 1e-9  # bound and objective that differ by less are equal
+ROUNDING = 1e-6  # rows by which rounding can change the difference between two objectives
+# With one of these parameters, the objective is not correct rows minus a price of leaves.
 OTHER_AIMS = ("costs", "column_price", "sensitivity", "specificity", "coefficient_penalty", "paper_lambda")
 
 
@@ -43,7 +43,7 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
     leaves = facts.get("leaves")
     size = f" with {count_words(leaves, 'leaf', 'leaves')}" if leaves else ""
     right = f"Right for {int(facts['correct']):,} of {rows:,} training rows{size}."
-    if run.weight:  # both are sums of weights
+    if run.weight:  # With weights, both numbers are sums of weights, so they say nothing about the number of rows.
         right = (
             f"Right for {points_text(int(facts['correct']) / rows)}{THIN}% of the weight of the training rows{size}."
         )
@@ -66,7 +66,7 @@ def _more(run: TrainingRun, difference: float, objective: float, rows: int) -> s
     if run.weight or not counts_rows(run.parameters):
         return f"Could be at most {percent(difference / objective, 2)} better." if objective > 0 else ""
     most = math.floor(difference * rows + ROUNDING)
-    # a tree with more leaves may classify more rows correctly and still have a lower objective
+    # A tree with more leaves may classify more rows correctly and still have a lower objective.
     as_few = " without more leaves" if prices_leaves(run.parameters) else ""
     return f"Could be at most {most:,} more{as_few}." if most else f"No tree of the search gets more right{as_few}."
 

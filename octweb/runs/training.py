@@ -23,8 +23,9 @@ from trainer.certificate import Status
 from trainer.cli.parameters import INFEASIBLE
 from trainer.registry import get
 
-MEMORY_SLACK = 1.25  # the child enforces its own limit; above this multiple of it the supervisor kills it
-KEEP_SECONDS = 120.0  # time limit of recovering the tree of a killed training
+# the child enforces its memory limit itself; the supervisor kills it if it exceeds the limit by this factor
+MEMORY_SLACK = 1.25
+KEEP_SECONDS = 120.0  # recovering the tree of a killed training must end within this time
 NOT_KEPT = "The best tree could not be recovered: counting it again took more time or memory than the run may use."
 
 
@@ -65,7 +66,7 @@ class TrainingSupervisor(ResultSupervisor):
         if not isinstance(child, TrainingProcess) or not (child.folder / PROGRESS).exists():
             return {}
         again = replace(child, process=None, ended=_kill_reason(cancelled, self.late))
-        again.proof.unlink(missing_ok=True)  # it may be truncated, and does not belong to the recovered tree
+        again.proof.unlink(missing_ok=True)  # the proof may be truncated, and it does not belong to the recovered tree
         again.start()
         until = time.monotonic() + KEEP_SECONDS
         while again.poll() is None and time.monotonic() < until and again.megabytes() < self.limits(child.job)[1]:

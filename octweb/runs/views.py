@@ -32,7 +32,7 @@ from octweb.runs.words import objective_words, setting_words
 from trainer.methods.monitor import COMPILING
 from trainer.registry import get
 
-MOST_DIGITS = 7  # most digits of a number of leaves
+MOST_DIGITS = 7  # digits that a number of leaves may have
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -195,7 +195,7 @@ def _page_version(run: TrainingRun, newest: int | None, wait: Wait | None) -> st
 
 def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[str, Any]:
     """Return the context. The caller computes `wait` once, since that reads the whole queue."""
-    newest = _newest(run)  # before the records: a record that arrives in between is shown at the next refresh
+    newest = _newest(run)  # read before the records, so that the next refresh shows a record that arrives in between
     records = [] if newest is None else records_of(run)
     method = get(run.method)
     trees = incumbents(records)

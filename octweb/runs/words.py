@@ -20,15 +20,15 @@ from trainer.solver_common.thresholds import LADDER
 from trainer.tree.numbers import count_words, decimal_text
 
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
-# settings that names leave out, or state in another way
+# Names leave out these settings, or state them in another way.
 UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed", "cost_unit"}
 FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
 CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
 SIZE = ("leaf_penalty", "pruning", "min_leaf", "max_leaves")
-# declarations of all methods, since a constraint may not be one of the chosen method
+# These are the parameters of all methods, since a constraint may belong to another method than the chosen one.
 DECLARED = {p.name: p for m in METHODS for p in m.parameters}
 MOST_NAMED = 3
-MOST_CLASSES = 4  # classes up to which each is named with its rows
+MOST_CLASSES = 4  # up to this many classes, each is named with its rows
 
 
 def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str:
@@ -38,7 +38,8 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
         parts.append("any depth" if parameters["depth"] is None else f"depth {parameters['depth']}")
     if penalty := stated_penalty(parameters):
         parts.append(f"penalty {100 * penalty:.4g}{NARROW}%")
-    implied = {"class_weight"} if parameters.get("goal") == "balanced" else set()  # the goal says it
+    # the name of the goal already says it
+    implied = {"class_weight"} if parameters.get("goal") == "balanced" else set()
     differing = [
         _differing(p, parameters[p.name], str(parameters.get("binarise") or ""))
         for p in method.parameters

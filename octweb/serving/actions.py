@@ -38,7 +38,8 @@ def create_token(
     name = checked_name(name, most=100)
     expiry = None if days is None else timedelta(days=days)
     if made_by is not None and made_by.expiry is not None:
-        left = made_by.expiry - timezone.now() - timedelta(seconds=1)  # time passes until the token is stored
+        # some time passes until the token is stored, and it must not expire later than this one
+        left = made_by.expiry - timezone.now() - timedelta(seconds=1)
         if expiry is not None and expiry > left:
             raise ValidationError(
                 {
@@ -46,7 +47,7 @@ def create_token(
                 }
             )
         expiry = left
-    if (visit := visit_of(owner)) is not None:  # it goes with the account
+    if (visit := visit_of(owner)) is not None:  # the token is deleted together with the account
         left = visit.until - timezone.now()
         expiry = left if expiry is None else min(expiry, left)
     if made_by is not None and made_by.scope == Scope.PREDICT and scope != Scope.PREDICT:

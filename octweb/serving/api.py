@@ -50,7 +50,7 @@ class CreatedTokenSerializer(TokenSerializer):
 class TokenList(ListAPIView):
     """Your tokens."""
 
-    cursor_key = "token_key"  # the primary key is a digest that no address shows
+    cursor_key = "token_key"  # the primary key is a digest that no address may show
     serializer_class = TokenSerializer
     queryset = ApiToken.objects.none()
 

@@ -19,7 +19,7 @@ from rest_framework.request import Request
 from octweb.registry.lifecycle.access import is_token_valid
 from octweb.serving.models import ApiToken
 
-REMEMBERED = 5.0  # seconds
+REMEMBERED = 5.0  # seconds that a checked token stays in the cache
 MAX_REMEMBERED = 10_000
 
 _known: dict[str, tuple[float, Any]] = {}

@@ -16,9 +16,9 @@ from django.conf import settings
 
 from octweb.core.problems import Busy
 
-MIN_COUNTED_BYTES = 100_000  # shorter bodies count nothing, so that small calls never wait
-RESERVE_TIMEOUT_SECONDS = 5.0  # longest wait of a call for its share of the budget
-WAITING = 4  # calls that may wait at once: other threads stay free for small calls and pages
+MIN_COUNTED_BYTES = 100_000  # shorter bodies take no budget, so that small calls never wait
+RESERVE_TIMEOUT_SECONDS = 5.0  # a call waits no longer than this for its share of the budget
+WAITING = 4  # so many calls may wait at once; the other threads stay free for small calls and pages
 
 
 class BudgetExceeded(Busy):
@@ -43,7 +43,7 @@ class BodyBudget:
 
     @contextmanager
     def _reserve(self, size: int, timeout: float) -> Iterator[None]:
-        size = min(size, settings.MAX_PREDICT_BYTES)  # its reader refuses a longer one before it is parsed
+        size = min(size, settings.MAX_PREDICT_BYTES)  # the reader of a longer body refuses it before it is parsed
         self._take(size, timeout)
         try:
             yield
@@ -67,5 +67,5 @@ class BodyBudget:
             self._taken += size
 
 
-_NOTHING_HELD = nullcontext()  # shared by short bodies, since it has no state
+_NOTHING_HELD = nullcontext()  # all short bodies share this context, since it has no state
 BODY_BUDGET = BodyBudget()

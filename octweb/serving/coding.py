@@ -15,9 +15,9 @@ from typing import IO, Any
 import pyarrow as pa
 
 PIECE = 1 << 16
-IN_MEMORY = 2_500_000  # bytes of a body above which it is kept in a temporary file
-CODINGS = ("gzip", "deflate", "zstd")  # content codings of requests, as `Accept-Encoding` names them
-SMALLEST = 1_000  # bytes of a response below which compression costs more than it saves
+IN_MEMORY = 2_500_000  # bytes; a larger body goes to a temporary file
+CODINGS = ("gzip", "deflate", "zstd")  # content codings of requests, under their names in `Accept-Encoding`
+SMALLEST = 1_000  # bytes; compressing a smaller response costs more than it saves
 
 
 class TooLong(ValueError):
@@ -39,7 +39,8 @@ def spool_decoded(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int
     DamagedBody and UnknownCoding.
     """
     pieces = _check_size(_pieces(stream), limit)
-    for coding in reversed([c.strip().lower() for c in codings.split(",")]):  # the last one was applied last
+    # the client applied the last coding last, so it is removed first
+    for coding in reversed([c.strip().lower() for c in codings.split(",")]):
         if coding not in ("", "identity"):
             pieces = _check_size(_decompress(pieces, coding), limit)
     out = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (it outlives this call)

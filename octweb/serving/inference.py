@@ -85,7 +85,7 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
         values.dtype != object and tree.schema[j].kind is not ColumnKind.CATEGORICAL for j, values in columns.items()
     ):
         return predict_matrix(model, _matrix(tree, columns, n))
-    # texts, and numbers in categorical columns, follow the same rules as the rows of /api/v1/
+    # Texts, and numbers in categorical columns, follow the same rules as the rows of /api/v1/.
     cells = {tree.schema[j].name: _cells(tree.schema[j], values) for j, values in columns.items()}
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     return predict_rows(model, rows)
@@ -144,7 +144,7 @@ def _one_table(tree: Tree, tensor: Tensor) -> dict[int, np.ndarray]:
         raise ProtocolError(
             f"Column '{names[text[0]]}' holds text: send all columns as {TEXT}, or one tensor for each column."
         )
-    # columns that the tree does not read may hold anything
+    # Columns that the tree does not read may hold anything.
     return {j: tensor.values[:, j] for j in tree.used_columns}
 
 

@@ -34,7 +34,7 @@ from trainer.errors import list_names
 from trainer.version import VERSION
 
 HEADER = "Octweb-Model"
-DECISION_HEADER = "Octweb-Decision"  # the id of the first row's record
+DECISION_HEADER = "Octweb-Decision"  # holds the id of the first row's record
 FORMATS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 OUTPUTS = ("label", "probabilities", "records")
 WHICH = f"Name the model: /invocations?model=NAME, the header {HEADER}, or the login of a .netrc entry."
@@ -151,7 +151,7 @@ def _json(content: bytes) -> Any:
     except RecursionError as error:
         raise ParseError("The body is nested too deeply. Send fewer levels of lists and objects.") from error
     try:
-        # MLflow's client writes the gaps of a data frame as NaN
+        # MLflow's client writes the empty cells of a data frame as NaN.
         return json.loads(
             content,
             parse_constant=lambda word: None if word == "NaN" else float(word),

@@ -23,12 +23,13 @@ from trainer.precompiled import ready
 HEAD = re.compile(rb'\s*\{\s*"rows"\s*:\s*\[\s*')
 CELL = re.compile(rb"[-+.0-9eE]*")
 TAIL = re.compile(rb"\s*\]\s*\}\s*\Z")
-POWERS = 10.0 ** np.arange(23)  # exact doubles
-TWOS = 2.0 ** np.arange(-1075.0, 972.0)  # by biased exponent, for an integer mantissa
-MAX_EXACT_INTEGER = np.uint64(2**53)  # up to which integers are exact doubles
-SMALLEST = 290  # absolute exponents of ten up to which `_scale_decimal` meets no tiny or infinite results
-PADDING = 32  # zeros behind a text, so that words can be read at its end
-DISTANCE, ZEROS, TOPS, DIGITS = (np.uint64(int(byte * 8, 16)) for byte in ("46", "30", "80", "0f"))  # in each byte
+POWERS = 10.0 ** np.arange(23)  # 10**22 is the largest power of ten that is an exact double
+TWOS = 2.0 ** np.arange(-1075.0, 972.0)  # TWOS[biased exponent] scales an integer mantissa
+MAX_EXACT_INTEGER = np.uint64(2**53)  # all integers up to this one are exact doubles
+SMALLEST = 290  # up to this absolute exponent of ten, `_scale_decimal` meets no subnormal and no infinite result
+PADDING = 32  # zeros after the text, so that eight bytes can be read at its end
+# each byte repeated eight times in a word
+DISTANCE, ZEROS, TOPS, DIGITS = (np.uint64(int(byte * 8, 16)) for byte in ("46", "30", "80", "0f"))
 BYTE = np.uint64(255)
 LOW = np.uint64(2**32 - 1)
 HALF = np.uint64(32)
@@ -53,7 +54,7 @@ def _fives() -> np.ndarray:
 
 FIVES = _fives()
 
-# strtod(address, NULL) of the C library; it stops at the character after a number
+# This is strtod(address, NULL) of the C library. It stops at the character after a number.
 _strtod = types.ExternalFunction("strtod", types.float64(types.intp, types.intp))
 
 
@@ -177,7 +178,8 @@ def _short(words, i, powers):
         i += 1
     first = words[i]
     whole = _leading(first)
-    if whole == 0 or whole == 8 or (whole > 1 and first & BYTE == 48):  # no number begins with a zero and another digit
+    # JSON has no numbers that begin with a zero and another digit
+    if whole == 0 or whole == 8 or (whole > 1 and first & BYTE == 48):
         return 0, 0.0
     value = _eight(first, whole)
     end = i + whole
@@ -196,7 +198,7 @@ def _short(words, i, powers):
                 value = value * powers[more] + _eight(words[end], more)
                 part = part + more
                 end = end + more
-    if words[end] & np.uint64(0xDF) == 69:  # an exponent
+    if words[end] & np.uint64(0xDF) == 69:  # the next character is `e` or `E`, and this function reads no exponents
         return 0, 0.0
     return end, -value / powers[part] if negative else value / powers[part]
 
@@ -213,7 +215,7 @@ def _number(text, i, powers, fives):
     if i >= n or text[i] < 48 or text[i] > 57:
         return -1, 0.0
     if text[i] == 48 and i + 1 < n and text[i + 1] >= 48 and text[i + 1] <= 57:
-        return -1, 0.0  # no number begins with a zero and another digit
+        return -1, 0.0  # JSON has no numbers that begin with a zero and another digit
     i, value, room = _digits(text, i, np.uint64(0), 19)
     exponent = 0
     if i < n and text[i] == 46:
@@ -282,7 +284,7 @@ def _scale_decimal(value, exponent, fives):
         return -1.0
     halfway = low <= 1 and exponent >= -4 and exponent <= 23 and (mantissa << (upper + np.uint64(9))) == high
     if halfway and (mantissa & np.uint64(3)) == 1:
-        mantissa = mantissa & ~np.uint64(1)  # round to even
+        mantissa = mantissa & ~np.uint64(1)  # rounds to even
     mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
     return np.float64(mantissa) * TWOS[power]
 
@@ -308,7 +310,7 @@ def _read_rows(text, words, i, keys, ends, widths, order, powers, fives, out):
             begin = ends[j]
             i += widths[j]
             end, value = _short(words, i, powers)
-            if end == 0:  # called second, since its further arrays make the call slower
+            if end == 0:  # `_number` comes second, since a call with its further arrays is slower
                 end, value = _number(text, i, powers, fives)
                 if end < 0:
                     return -1, i

@@ -17,12 +17,12 @@ from trainer.data.rows import plain_numbers
 
 try:
     import simdjson
-except ImportError:  # it has no wheel for Python 3.14; then the full parser reads every large body
+except ImportError:  # there is no wheel for Python 3.14; without it the full parser reads every large body
     simdjson = None
 
-SMALL_BYTES = 4_000  # below, Python objects are faster
-MAX_BYTES = 4_000_000  # a parser keeps memory for its largest body
-LISTS = 3  # brackets of inputs, shape and data; a further one may be a nested list, which would be flattened
+SMALL_BYTES = 4_000  # the full parser is faster for shorter bodies
+MAX_BYTES = 4_000_000  # a parser keeps the memory of its largest body, so longer ones go to the full parser
+LISTS = 3  # brackets of inputs, shape and data; a further one may belong to a nested list, which would be flattened
 KEYS = (["inputs"], ["id", "inputs"])
 TENSOR_KEYS = ["data", "datatype", "name", "shape"]
 
@@ -69,7 +69,7 @@ def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Requ
 
 
 def _request(document: Any, outputs: tuple[str, ...]) -> Request | None:
-    # compare sorted lists, not sets: a document with duplicate keys goes to the full parser
+    # Lists are compared, not sets, so that a document with duplicate keys goes to the full parser.
     if not isinstance(document, simdjson.Object) or sorted(document.keys()) not in KEYS:
         return None
     inputs = document["inputs"]

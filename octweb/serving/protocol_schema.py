@@ -30,7 +30,7 @@ def _list(items: Schema) -> Schema:
 
 TENSOR = _object(
     ("name", "shape", "datatype"), name=TEXT, shape=NUMBERS, datatype=TEXT, parameters=PARAMETERS, data=ROWS
-)  # without `data`, the values follow the JSON as bytes
+)  # `data` is optional, since the values may follow the JSON as bytes
 COMPONENTS: dict[str, Schema] = {
     "InferenceTensor": TENSOR,
     "InferenceTensorMetadata": _object(

@@ -59,13 +59,13 @@ SCHEMES = ("Token", "Bearer")
 DRY_RUN = "HTTP_" + DRY_RUN_HEADER.upper().replace("-", "_")
 JSON = "application/json"
 FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError, CutOff, APIException)
-LOOKED = "octweb.looked"  # key in the environment of a request that was checked here
+LOOKED = "octweb.looked"  # marks a request in its environment as already checked here
 NOTHING: tuple[str, ...] = ()
 SINGLE_TAIL = b'}],"notes":[]}'
 
 HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
 KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
-PLAIN = frozenset(KINDS)  # outputs that are answered here
+PLAIN = frozenset(KINDS)  # a request for any other output takes the long way
 
 
 class Answer(NamedTuple):
@@ -97,7 +97,7 @@ class ServedModel:
         self.leaves = [str(v.id) for v in self.tree.tree.nodes]
         self.tallies = {api: tally_of(model, api) for api in ("v1", "v2")}
         self.recorder = recorder_of(model)
-        self.singles: dict[tuple[str, int], bytes] = {}  # by API and leaf: complete responses to one row
+        self.singles: dict[tuple[str, int], bytes] = {}  # complete responses to one row, by API and leaf
 
     def count(self, api: str, answer: Answer, seconds: float) -> None:
         """Count a call in the metrics, and in the database's counts if the model is approved."""
@@ -144,10 +144,10 @@ class QuickApplication:
         try:
             with BODY_BUDGET.reserve(int(length) if self.most else 0, timeout=0):
                 body = answer_of(environ, lambda: _whole_body(environ))
-        except Busy:  # Wire waits for the budget
+        except Busy:  # the middleware Wire waits for the budget
             return self.application(environ, start_response)
         environ[LOOKED] = True
-        # Django closes connections at the end of a request, but does not see this one
+        # Django closes connections at the end of a request, but it never sees this request.
         connection = connections[DEFAULT_DB_ALIAS]
         if connection.connection is not None and not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
@@ -183,7 +183,7 @@ def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) ->
         return _answer(environ, body)
     except FAULTS:
         return None
-    except Exception:  # an error in this module must cost time, not answers
+    except Exception:  # an error in this module may cost time, but never an answer
         log.exception("a prediction takes the long way")
         return None
 
@@ -191,7 +191,7 @@ def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) ->
 def _whole_body(environ: dict[str, Any]) -> bytes | bytearray:
     length = int(environ["CONTENT_LENGTH"])
     content = whole_body(environ["wsgi.input"], length)
-    environ["wsgi.input"] = io.BytesIO(content)  # the views read the body again if they handle the call
+    environ["wsgi.input"] = io.BytesIO(content)  # if the views handle the call, they read the body again
     if len(content) < length:
         raise CutOff
     return content
@@ -219,7 +219,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         model = model_by_id(name)
         if model is None or not may_call(user, token, model) or not _is_json(environ):
             return None
-        if model.state == State.RETIRED:  # the views report it
+        if model.state == State.RETIRED:  # the views answer with the reason
             return None
         served_model = served_model_of(model)
         api = "v1"
@@ -233,7 +233,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         served_model = served_model_of(model)
         api = "v2"
         answer = _tensors(served_model, body(), environ.get(HEADER))
-    # count the call only now: the views count the calls that they answer
+    # The call is counted only here, because the views count the calls that they answer.
     if answer is None or WINDOWS.take(caller, *limit):
         return None
     environ[RATE] = rate_headers("user", caller)

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 from octweb.core.parameters import schema_document
 
 METHODS = ("get", "post", "put", "patch", "delete")
-DEEPEST = 4  # levels of nested objects that are spelled out
+DEEPEST = 4  # levels of nested objects that the page spells out
 Schema = dict[str, Any]
 
 

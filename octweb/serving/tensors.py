@@ -38,7 +38,8 @@ TEXT = "BYTES"
 FLOATING = {"FP16", "FP32", "FP64"}
 INTEGER = TYPES.keys() - FLOATING - {"BOOL"}
 BASE64 = "base64"
-CONTENT_TYPES = ("np", "pd", "str", BASE64)  # as in MLServer: numbers, frames and texts unchanged, and texts in base64
+# names from MLServer: numbers, frames and texts stay as they are, BASE64 texts are decoded
+CONTENT_TYPES = ("np", "pd", "str", BASE64)
 JSON_LENGTH = "Inference-Header-Content-Length"
 
 
@@ -320,7 +321,8 @@ def _flat(data: Any, shape: list[int], place: str) -> list[Any]:
     """Return the values of a flat list, or of a list of rows. Raises ProtocolError for rows of another length."""
     if not isinstance(data, list):
         raise ProtocolError(f"{place}: 'data' must be a list.")
-    if not data or not isinstance(data[0], list):  # a later list fails as neither number nor text
+    # if a later item is a list, the check for numbers or texts refuses it
+    if not data or not isinstance(data[0], list):
         return data
     if len(shape) != 2 or not all(isinstance(row, list) and len(row) == shape[1] for row in data):
         raise ProtocolError(

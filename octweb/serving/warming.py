@@ -28,9 +28,9 @@ def warm(*, kernels: bool = True) -> None:
 
 def warm_pages() -> None:
     """Load the slowest parts of a first model page: numba's target description, the schema validator and the cell parser."""
-    importlib.import_module("jsonschema")  # trainer imports it when it checks a model file
+    importlib.import_module("jsonschema")  # trainer imports it when it first checks a model file
     Cells.of(pa.array(["1"]))
-    cpu_target.target_context.refresh()  # without it, even a cached kernel takes half a second to load
+    cpu_target.target_context.refresh()  # otherwise even a cached kernel takes half a second to load
 
 
 def warm_kernels() -> None:

@@ -14,7 +14,7 @@ from gunicorn.http.body import LengthReader
 
 from octweb.core.gunicorn_worker import VERSION
 
-LONG = 20_000  # bytes below which this gains nothing
+LONG = 20_000  # bytes; a shorter body gains nothing here
 
 
 def whole_body(stream: Any, length: int) -> bytes | bytearray:
@@ -27,7 +27,7 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
     try:
         body = _receive_body(reader.unreader, length)
     except BaseException:
-        stream.failed = True  # the beginning of the next call is unknown
+        stream.failed = True  # nobody knows where the next call begins, so the connection must close
         raise
     reader.length -= len(body)
     return body
@@ -35,7 +35,7 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
 
 def _receive_body(unreader: Any, length: int) -> bytearray:
     buffered = unreader.take_buffered()
-    unreader.unread(buffered[length:])  # belongs to the next call
+    unreader.unread(buffered[length:])  # these bytes belong to the next call
     content = bytearray(length)
     at = min(length, len(buffered))
     content[:at] = buffered[:at]

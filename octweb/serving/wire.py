@@ -21,13 +21,14 @@ from octweb.serving.body_budget import BODY_BUDGET
 from octweb.serving.coding import CODINGS, SMALLEST, DamagedBody, TooLong, UnknownCoding, compress_body, spool_decoded
 
 DROPPED = (
-    64_000_000  # bytes of an unread body that are read and dropped: a client that still sends would miss the response
+    # bytes of an unread body that are read and dropped, because a client that still sends would miss the response
+    64_000_000
 )
-READ_TIMEOUT_SECONDS = 5.0  # longest wait for the next byte of a body that is dropped
-AROUND = 1_000_000  # bytes of a form besides its uploaded file
+READ_TIMEOUT_SECONDS = 5.0  # a body is dropped only as long as the next byte comes within this time
+AROUND = 1_000_000  # bytes that a form may have besides its uploaded file
 FORM_WEIGHT = 3
-LONG = 1_000_000  # bytes above which a body is read into a file before it takes budget, so that slow callers hold none
-PACKED_PATHS = ("/api/v1/", "/v2", "/invocations")  # responses to programs; the proxy compresses pages
+LONG = 1_000_000  # bytes; a longer body goes to a file before it takes budget, so that slow callers hold no budget
+PACKED_PATHS = ("/api/v1/", "/v2", "/invocations")  # programs get these responses; the proxy compresses pages
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -94,7 +95,8 @@ class Wire:
         if length.isdigit() and not chunked:
             environ["wsgi.input"] = Body(environ["wsgi.input"], int(length))
         size = int(length) if length.isdigit() else 0
-        codings = environ.get("HTTP_CONTENT_ENCODING", "") if chunked or size else ""  # only with a body
+        # without a body, the header means nothing
+        codings = environ.get("HTTP_CONTENT_ENCODING", "") if chunked or size else ""
         if chunked or codings or size > (_body_limit(environ) if _is_form(environ) else LONG):
             return self._collected(environ, start_response, codings, chunked=chunked)
         return self._with_room(environ, start_response, environ, size)
@@ -174,7 +176,7 @@ def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
         raise BodyRefused(400, str(error)) from error
     except DamagedBody as error:
         raise BodyRefused(400, f"The body is not what its Content-Encoding '{codings[:40]}' says: {error}.") from error
-    except Exception as error:  # gunicorn's errors for a damaged chunk
+    except Exception as error:  # gunicorn has several errors for a damaged chunk
         if reason := reason_of(error):
             raise BodyRefused(503, reason, ("Retry-After", str(RETRY_SECONDS))) from error
         raise BodyRefused(400, f"The chunked body is damaged ({type(error).__name__}). Send it again.") from error

@@ -52,7 +52,7 @@ NO_COUNT = (
 )
 MOST_WISHES = 100
 MOST_TEXT = 1000
-EDIT_SECONDS = 60.0  # default time limit of a single answer
+EDIT_SECONDS = 60.0  # default time limit for one answer
 
 
 def open_for(
@@ -101,7 +101,7 @@ def open_for(
             parameters=settings,
             test_share=test_share or 0.0,
             **bound,
-            status=RunStatus.SUCCEEDED,  # asleep until the first step
+            status=RunStatus.SUCCEEDED,  # no session runs until the first step
         )
         edit(bench, wishes=wishes, reasons=reasons)
     return bench
@@ -116,7 +116,7 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
         k: v for k, v in file.parameters.items() if k in declared and (v is not None or declared[k].unlimited)
     }
     if parameters.get("costs") == EACH_ROW and (run := TrainingRun.objects.filter(model=model).first()) is not None:
-        parameters["costs"] = run.parameters["costs"]  # the rewards from which the costs of each row were computed
+        parameters["costs"] = run.parameters["costs"]  # the costs of each row were computed from these rewards
     parameters["time_limit"] = EDIT_SECONDS
     support = method.workbench
     assert support is not None
@@ -367,7 +367,8 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
         title=checked_name(title, most=200) or bench.name,
         name=family.name if family is not None and mine else None,
     )
-    with contextlib.suppress(Conflict):  # a workbench with all its steps still saves trees, without proofs
+    # if the workbench has no step left, the tree is still saved, but without a proof
+    with contextlib.suppress(Conflict):
         ask(bench, StepKind.PROOF, wishes=step.wishes, request={"model": str(model.pk)})
     return model
 
@@ -416,7 +417,7 @@ def delete(bench: Workbench) -> None:
     """Soft-delete a workbench and cancel its job. It can be restored for some weeks."""
     with transaction.atomic():
         deleting.hide(bench)
-        with contextlib.suppress(Conflict):  # it sleeps
+        with contextlib.suppress(Conflict):  # an idle workbench has no session to close
             close(bench)
 
 

@@ -16,8 +16,8 @@ from trainer.tree.numbers import percent_text
 from trainer.workbench.ballot import MOST_TREES, ballot_from_json
 from trainer.workbench.requests import counts_good_trees
 
-SHARE = 100  # a good tree costs at most 1 / SHARE of the training rows more than the best
-COST_SHARE = "0.01"  # if answers have costs: at most this share of the least cost more
+SHARE = 100  # a good tree may cost 1 / SHARE of the training rows more than the best tree
+COST_SHARE = "0.01"  # if answers have costs, a good tree may cost this share of the least cost more
 
 
 def ask(model: TreeModel, user: Any) -> Step:
@@ -26,7 +26,7 @@ def ask(model: TreeModel, user: Any) -> Step:
     A failed count is requested again. Raises what `actions.open_for` and `actions.ask_good_trees` raise.
     """
     with transaction.atomic():
-        TreeModel.objects.select_for_update().get(pk=model.pk)  # concurrent requests start one count
+        TreeModel.objects.select_for_update().get(pk=model.pk)  # the lock lets concurrent requests start only one count
         step = _step(model)
         if step is not None and step.state != StepState.FAILED:
             actions.wake_if_needed(step.workbench)
@@ -93,7 +93,7 @@ def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
     tree = model_file(model).tree
     try:
         counts = ballot_from_json(step.result["ballot"], tree.schema).votes(row, len(tree.classes))
-    except TrainerError:  # a column that is not in this model's file
+    except TrainerError:  # the model's file does not have one of the columns
         return None
     if counts is None:
         return None

@@ -34,7 +34,8 @@ def ask(model: TreeModel, user: Any, node: int) -> None:
         raise Http404(f"The tree has the nodes 0 to {len(tree.nodes) - 1}, and no node {node}.")
     place = actions.place_of(tree, node)
     with transaction.atomic():
-        TreeModel.objects.select_for_update().get(pk=model.pk)  # concurrent requests open one workbench
+        # the lock lets concurrent requests open only one workbench
+        TreeModel.objects.select_for_update().get(pk=model.pk)
         bench = _bench(model, user.pk) or actions.open_for(owner=user, model=model)
         first = bench.steps.get(number=1)
         open_states = [StepState.WAITING, StepState.WORKING]
@@ -62,7 +63,7 @@ def _context(scene: ModelScene) -> dict[str, Any]:
     prices = page.price_lines(bench, first, actions.place_of(scene.tree, scene.node.id))
     other = bool(first and first.document) and not _asks_same(first.document, scene.tree, scene.node.id)
     if prices and prices["working"] and actions.is_stalled(bench):
-        prices = None  # shows the button, which continues the search
+        prices = None  # the page then shows the button that continues the search
     working = bool(prices and prices["working"])
     failed = first is not None and first.state == StepState.FAILED
     return context | {"prices": None if other else prices, "working": working, "other": other, "failed": failed}

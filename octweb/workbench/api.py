@@ -39,11 +39,11 @@ from trainer.registry import editable_ids
 from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.palette import without_legend
 
-LONGEST_WAIT = 10.0  # seconds for which a call may wait for its answer
+LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
 LOOK = 0.02
 WAIT = OpenApiParameter("wait", float, description=f"seconds to wait for the answer, at most {LONGEST_WAIT:g}")
 STEP = OpenApiParameter("step", int, description="the step that a page shows; its figure has an address of its own")
-# loads the current step of each workbench in a list
+# For a list of workbenches, one query loads the current step of each.
 CURRENT = Prefetch(
     "steps",
     queryset=Step.objects.filter(number=F("workbench__position")).order_by().defer("document"),

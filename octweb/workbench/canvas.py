@@ -9,8 +9,8 @@ from octweb.workbench.models import Step
 from octweb.workbench.page import PageNode, model_of
 from trainer.tree.render.figure import tree_figure
 
-MOST_LEAVES = 40  # leaves up to which a tree is drawn; larger trees are shown as text
-ROOM = (860.0, 470.0)  # pixels: the canvas size above which the picture is scaled
+MOST_LEAVES = 40  # a larger tree is shown as text
+ROOM = (860.0, 470.0)  # pixels; a larger picture is scaled down to this canvas
 
 
 @dataclass(frozen=True)

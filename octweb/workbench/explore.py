@@ -22,8 +22,8 @@ from trainer.tree.splits import split_from_json
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"
-ROUNDING = 1e-9  # rows by which equal objectives may differ
-# in the order of the form
+ROUNDING = 1e-9  # rows by which two equal objectives may differ after rounding
+# The fields are in the order of the form.
 FIELDS = (
     "slack", "slack_cost", "max_leaves", "must", "without", "recalls", "agree_rows", "groups", "difference", "favoured", "rate",
 )  # fmt: skip
@@ -301,7 +301,7 @@ def _costs_of(bench: Workbench) -> dict[str, str] | None:
         return None
     try:
         costs = read_costs(bench.parameters, setting_names_of(bench))
-    except ParameterError:  # rewards, whose columns are not asked
+    except ParameterError:  # the costs are rewards, whose columns cannot be read as answers
         return {"unit": str(bench.parameters.get("cost_unit") or "")}
     return None if costs is None else {"unit": costs.unit}
 
@@ -388,7 +388,7 @@ def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:
     schema = (
         ColumnSchema(
             name=split["feature"],
-            # the kind of the data set's column may have changed in the meantime
+            # the data set's column may have another kind by now
             kind=ColumnKind.CATEGORICAL
             if "categories" in split
             else ColumnKind(kinds.get(split["feature"], ColumnKind.NUMERIC)),

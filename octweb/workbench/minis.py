@@ -10,7 +10,7 @@ WIDTH = 180.0
 TOP = 8.0
 BOTTOM = 72.0
 LEAF = 12.0
-# line widths of a branch with few rows and of one with all rows
+# Widths of the line to a branch with few rows, and to one with all rows.
 THIN = 1.0
 THICK = 9.0
 

@@ -43,14 +43,14 @@ class Workbench(Job, Deletable):
     ADVICE = "Ask for less memory or a smaller depth."
 
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="workbenches")
-    base = models.ForeignKey(  # the model with which editing began
+    base = models.ForeignKey(  # editing began with this model
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="workbenches"
     )
     name = models.CharField(max_length=200, blank=True)
     method = models.CharField(max_length=40, default=method_for(Role.ONE_PROVED).id)  # one of `editable_ids()`
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
-    # columns with the groups of rows, their times and their weights; empty for none
+    # Columns with the group, the time and the weight of each row. Empty: the file has no such column.
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
     weight = models.CharField(max_length=1000, blank=True)
@@ -87,7 +87,7 @@ class Step(models.Model):
 
     workbench = models.ForeignKey(Workbench, on_delete=models.CASCADE, related_name="steps")
     number = models.PositiveIntegerField()
-    parent = models.PositiveIntegerField(default=0)  # the step that was edited
+    parent = models.PositiveIntegerField(default=0)  # number of the step that was edited
     kind = models.CharField(max_length=10, choices=StepKind)
     wishes = models.JSONField(default=list)
     request = models.JSONField(default=dict)
@@ -95,7 +95,7 @@ class Step(models.Model):
     tries = models.PositiveIntegerField(default=0)
     stop_requested = models.BooleanField(default=False)
     result = models.JSONField(default=dict)
-    document = models.TextField(blank=True)  # the model file of a completion
+    document = models.TextField(blank=True)  # the model file that a completion produced
     error = models.TextField(blank=True)
     created = models.DateTimeField(auto_now_add=True)
     finished = models.DateTimeField(null=True, blank=True)

@@ -17,7 +17,7 @@ from trainer.tree.numbers import decimal_text
 from trainer.tree.render.outline import class_bar
 from trainer.tree.render.palette import swatch
 
-MOST_SHOWN = 40  # columns of a price list
+MOST_SHOWN = 40  # columns that a price list shows
 
 
 @dataclass
@@ -32,7 +32,7 @@ class PageNode:
     column: str = ""
     wish: str = ""
     threshold: str = ""
-    # all categories of the column, each with whether it goes to yes; for a split on categories
+    # For a split on categories: all categories of the column, each with True if it goes to yes.
     categories: list[tuple[str, bool]] = field(default_factory=list)
     label: str = ""
     share: float = 0.0
@@ -60,7 +60,7 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
     tree = model_of(step).tree
     tags: dict[str, list[str]] = {}
     for number, wish in enumerate(wishes, start=1):
-        if wish not in step.wishes:  # a constraint that was added after this tree
+        if wish not in step.wishes:  # the constraint was added after this tree
             continue
         words = wish.split(None, 2)
         tags.setdefault("" if words[1] == "root" else words[1], []).append(f"{number} {_short(words)}")
@@ -205,7 +205,7 @@ def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, An
         return None
     lines = list(price_step.result.get("prices") or ())
     best: dict[str, dict[str, Any]] = {}
-    for line in lines:  # one line for each column, with its cheapest split
+    for line in lines:  # the cheapest split of each column comes first
         best.setdefault(line["column"], line)
     dearest = max([line["price"] for line in best.values()], default=0.0) or 1.0
     visible = [

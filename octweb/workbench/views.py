@@ -91,7 +91,7 @@ def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
         node = int(request.POST.get("node", ""))
         threshold = float(request.POST["threshold"])
     except ValueError:
-        # these values give the same error as a node without a threshold
+        # With these values, `open_holding` reports the same error as for a node without a threshold.
         node = -1
         threshold = math.nan
     bench, place = actions.open_holding(owner=request.user, model=model, node=node, threshold=threshold)
@@ -203,7 +203,7 @@ def _render_refusal(request: HttpRequest, bench: Workbench, at: str, error: Exce
     field = field if fields[field] else "wish"
     words = " ".join(error.errors.values()) if isinstance(error, ParameterError) else _error_text(error)
     typed = form.get("wish" if field == "wish" else "value", "")
-    # A refresh would remove the reason from the page.
+    # A refresh would remove the reason from the page, so the page must not refresh itself.
     context |= {"refused_field": field, "refused": words, "typed": typed, "working": False}
     return render(request, "workbench/detail.html", context, status=422)
 
@@ -271,7 +271,7 @@ def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
         elif where == "stop":
             actions.stop(bench)
         elif where == "continue":
-            pass  # `_bench` has queued it
+            pass  # `_bench` has queued the workbench
         else:
             actions.go_to(bench, int(where) if where.isdigit() else 0)
     except APIException as error:

@@ -34,10 +34,11 @@ from trainer.workbench.answers import proof_name
 
 REQUESTS = "requests.jsonl"
 MEMORY_SLACK = 1.25
-IDLE_SECONDS = 600.0  # without a step, after which a session ends
-YIELD_SECONDS = 0.5  # for which another job waits before an idle session ends for it: a free worker would have taken that job by then
-LOOK_SECONDS = 0.25  # between two checks for waiting jobs
-BUSY_SECONDS = 30.0  # after a step, for which the loop sleeps QUICK instead of SLOW
+IDLE_SECONDS = 600.0  # a session without a step ends after this time
+# another job must wait this long before an idle session ends for it; a free worker would have claimed it by then
+YIELD_SECONDS = 0.5
+LOOK_SECONDS = 0.25  # time between two checks for waiting jobs
+BUSY_SECONDS = 30.0  # for this long after a step, the loop sleeps QUICK instead of SLOW
 QUICK = 0.02
 SLOW = 0.25
 MOST_TRIES = 3
@@ -109,9 +110,9 @@ class EditingSupervisor(Supervisor):
         self.handed: set[int] = set()
         self.told_to_stop: set[int] = set()
         self.idle = False
-        self.unanswered = False  # whether the last look found an unfinished step
-        self.others_since: float | None = None  # since when another job has waited for a worker
-        self.folder = Path()  # folder of the child
+        self.unanswered = False  # True if the last look found an unfinished step
+        self.others_since: float | None = None  # time since when another job has waited for a worker
+        self.folder = Path()  # folder of the child process
 
     def load(self) -> Workbench:
         return Workbench.objects.select_related("dataset", "owner", "base").get(pk=self.job_id)
@@ -129,7 +130,7 @@ class EditingSupervisor(Supervisor):
         memory = allowed(job.parameters, "memory_limit")
         return float("inf"), memory * MEMORY_SLACK
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # The methods below handle steps.
 
     def _steps(self, *states: Any) -> Any:
         return Step.objects.filter(workbench_id=self.job_id, state__in=states)
@@ -221,7 +222,7 @@ class EditingSupervisor(Supervisor):
         elif self.others_since is None:
             self.others_since = now
         waited = 0.0 if self.others_since is None else now - self.others_since
-        if self.unanswered:  # regardless of `busy_at`: a slow database delays its update
+        if self.unanswered:  # `busy_at` is not enough, since a slow database delays its update
             return False
         return quiet > IDLE_SECONDS or (quiet > LOOK_SECONDS and waited > YIELD_SECONDS)
 
@@ -231,7 +232,7 @@ class EditingSupervisor(Supervisor):
             for model in job_models()
         )
 
-    # -- the session ---------------------------------------------------------------------------------------------------
+    # The methods below run the session.
 
     def _watch(self, job: Any, child: Process) -> int:
         """Serve steps until the child has ended. Returns its exit status. Raises LostLease, and the database's errors after a timeout."""
@@ -274,7 +275,7 @@ class EditingSupervisor(Supervisor):
         if cancelled:
             self._patiently(lambda: self.end(RunStatus.CANCELLED, log=child.log()))
             return
-        if self.end_reason:  # the child exceeded its memory limit: the same step would do so again
+        if self.end_reason:  # the child exceeded its memory limit, and the same step would do so again
             reason = self.end_reason
             self._patiently(
                 lambda: self._steps(StepState.WORKING).update(
