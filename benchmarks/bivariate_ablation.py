@@ -72,7 +72,7 @@ def data_set(name: str, data: SplitData, limit: float) -> None:
         line(name, "one sampled slope instead of six", data, SearchOptions(), limit, base)
         bivariate.SLOPES = slopes
         bivariate.merge_points = points_of_rows
-        # the sweep expects merged points
+        # The sweep expects merged points, so it is off in this line.
         line(name, "equal points not merged", data, SearchOptions(switch=False), limit, base)
     finally:
         bivariate.SLOPES = slopes

@@ -79,7 +79,7 @@ def threads(name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float, r
 
 def against_package(python: str, name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float) -> None:
     """Print one line: CPU seconds of our methods and of the package, and their ratios."""
-    # the package climbs from ten starts
+    # The package climbs from ten starts, so `oc1` gets as many.
     more: dict[str, dict[str, int]] = {"bivariate": {}, "oc1": {"restarts": 10}}
     fits = {method: fit_timed(method, X, y, depth=depth, **options) for method, options in more.items()}
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def against_package(python: str, name: str, X: np.ndarray, y: np.ndarray, depth:
             seconds, accuracy = (float(x) for x in peer.stdout.split())
             theirs = f"{seconds:.2f} ({accuracy:.4f})"
         except subprocess.TimeoutExpired:
-            # wall seconds may exceed CPU seconds on a busy machine, so no ratio is printed
+            # The limit is in wall seconds, which exceed CPU seconds on a busy machine, so no ratio is printed.
             print(f"| {name} | the package was cut off after {limit} s |", flush=True)
             return
     cells = [f"{cpu:.3f} ({(model.predict(X) == y).mean():.4f})" for model, _, cpu, _ in fits.values()]

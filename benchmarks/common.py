@@ -15,7 +15,7 @@ import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
-sys.path.insert(0, str(ROOT))  # `python benchmarks/NAME.py` finds the trainer
+sys.path.insert(0, str(ROOT))  # `python benchmarks/NAME.py` must find the trainer
 
 
 def data_folder() -> Path | None:

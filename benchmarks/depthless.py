@@ -39,7 +39,7 @@ TABLES = (
 )  # fmt: skip
 PENALTIES = ("0.01", "0.005", "0.001")
 MOST_CHECKED_STEPS = 20_000
-NO_LIMIT = 1000  # more splits than any table here has features
+NO_LIMIT = 1000  # more splits than any of these tables has features
 
 
 class Run(NamedTuple):

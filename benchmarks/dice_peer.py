@@ -29,7 +29,7 @@ from typing import Any
 
 SETS = ("heloc", "transfusion", "credit")
 METHODS = ("random", "genetic", "kdtree")
-ROW_SECONDS = 10.0  # processor seconds; then a row counts as none
+ROW_SECONDS = 10.0  # processor seconds for one row; a slower row counts as one without a counterfactual
 
 
 def child(path: str) -> int:
@@ -80,7 +80,7 @@ def child(path: str) -> int:
                 )
                 final = examples.cf_examples_list[0].final_cfs_df
                 changed = None if final is None or not len(final) else json.loads(final[columns].iloc[0].to_json())
-            except Exception as error:  # failures are counted
+            except Exception as error:  # failures are counted, and must not end the benchmark
                 print(str(error)[:100], file=sys.stderr)
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
@@ -105,7 +105,8 @@ def compare(name: str, python: str, most: int, budget: float) -> None:
     from trainer.tree.export.code import to_python
 
     about = next(d for d in json.loads((FOLDER / "manifest.json").read_text()) if d["name"] == name)
-    target = (FOLDER / about["file"]).read_text().partition("\n")[0].split(",")[-1]  # the last column of all three
+    # the last column is the target in all three files
+    target = (FOLDER / about["file"]).read_text().partition("\n")[0].split(",")[-1]
     table, labels, _ = load(FOLDER / about["file"], target=target)
     tree = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 4}, name=name)).model.tree
     matrix = table.matrix()

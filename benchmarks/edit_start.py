@@ -33,7 +33,7 @@ import numpy as np
 from common import encodings
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST = 0.3  # seconds, the target for 95 % of the edits and starts
+MOST = 0.3  # seconds; 95 % of the edits and starts must be faster
 
 
 def client() -> Any:

@@ -24,7 +24,7 @@ from trainer.families.exact.search.solve import solve_binary
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-TOLERANCE = 1e-6  # the published values are rounded to six or seven digits
+TOLERANCE = 1e-6  # published values are rounded to six or seven digits
 FIELDS = (
     "dataset",
     "encoding",

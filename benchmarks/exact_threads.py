@@ -28,7 +28,7 @@ from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
-LONG = 2.0  # seconds; longer calls are not repeated, short ones vary by a third on a shared host
+LONG = 2.0  # seconds; a longer call is not repeated, but short ones vary by a third on a shared host
 
 
 def solve_timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResult, float, float]:

@@ -64,11 +64,11 @@ PRAXIS = {
 }
 PROGRAMS = (*TREEFARMS, *PRAXIS)
 OURS = "octweb"
-FASTER = 20  # target: at least so many times faster than TreeFARMS
-BRIEF = 1.0  # seconds; shorter runs of a peer are repeated
+FASTER = 20  # the target is to be this many times faster than TreeFARMS
+BRIEF = 1.0  # seconds; a shorter run of a peer is repeated
 
 
-# -- in the environment of the peers -----------------------------------------------------------------------------------
+# The functions below run in the environment of the peers.
 
 
 def child(program: str, path: str, limit: float, memory: float) -> int:
@@ -138,7 +138,7 @@ def _praxis(program: str, X: Any, y: Any) -> Callable[[], int]:
     return count
 
 
-# -- in ours -----------------------------------------------------------------------------------------------------------
+# The functions below run in our environment.
 
 
 def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -326,7 +326,8 @@ def main() -> int:
         )
     if options.ties:
         return count_tied(options, folder / "encoded" / "tic-tac-toe_enc.csv.gz")
-    best(lambda: bench_on(folder / "encoded" / "monk1_enc.csv.gz")().best_trees(TREES), 1)  # compiles
+    # compiles the kernels before the clock starts
+    best(lambda: bench_on(folder / "encoded" / "monk1_enc.csv.gz")().best_trees(TREES), 1)
     print("| table | program | trees | processor s | ÷ ours |\n|---|---|---|---|---|")
     verdict({name: compare(options, name, folder / "encoded" / f"{name}_enc.csv.gz") for name in options.sets})
     first_trees(folder, options.repeats)

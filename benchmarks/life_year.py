@@ -23,7 +23,7 @@ DAYS = 364
 CHANGE_DAY = 190
 TARGET = "class"
 SEED = 47
-GROWTH = 1.7  # factor by which the weight of one leaf's rows grows
+GROWTH = 1.7  # the weight of one leaf's rows grows by this factor
 
 
 def main() -> None:

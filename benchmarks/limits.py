@@ -30,11 +30,11 @@ from common import ROOT
 from trainer.registry import METHODS
 
 POLL = 0.02
-# allowed: seconds after the limit, plus this share of the limit; seconds after SIGTERM
+# A run may take SLACK seconds plus this SHARE of the limit after the limit, and TERM seconds after SIGTERM.
 SLACK = 1.0
 SHARE = 0.1
 TERM = 2.0
-GIVE_UP = 60.0  # seconds after the limit or the signal until a run is killed
+GIVE_UP = 60.0  # a run is killed after so many seconds beyond the limit or the signal
 REFUSED = ("takes two classes", "too many", "does not name classes", "takes at most", "are allowed. Use fewer bins")
 
 
@@ -134,13 +134,13 @@ def watch_run(
         f"--time-limit={time_limit}", f"--progress={progress}", f"--output={output}", "--json", *options,
     ]  # fmt: skip
     started = time.perf_counter()
-    # files, since an unread pipe would block a long output
+    # Output goes to files, because a long output would block on a pipe that nobody reads.
     stdout = folder / "stdout"
     complained = folder / "stderr"
     with stdout.open("w") as out, complained.open("w") as error:
         process = subprocess.Popen(command, stdout=out, stderr=error)
     inside = psutil.Process(process.pid)
-    begun = mark = None  # when the search began, and clock and processor at the limit or the signal
+    begun = mark = None  # `begun`: when the search began; `mark`: wall and processor clock at the limit or the signal
     last = 0.0
     while process.poll() is None:
         now = time.perf_counter()
@@ -158,7 +158,7 @@ def watch_run(
     after, processor = (0.0, 0.0) if mark is None else (ended - mark[0], last - (mark[1] or last))
     allowed = SHARE * limit + SLACK if kind == "limit" else TERM
     word = _how(process.returncode, stdout.read_text(), complained.read_text())
-    # with less than nine tenths of a processor, other work delayed the process
+    # If the process got less than nine tenths of a processor, other work delayed it.
     late = processor > allowed or (after > allowed and processor > 0.9 * after)
     return Seen(
         method=method, shape=shape, kind=kind, begin=round(begun - started, 2), wall=round(ended - begun, 2),

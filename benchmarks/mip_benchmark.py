@@ -68,7 +68,7 @@ VARIANTS = {
     "- split bounds": replace(DEFAULT, split_bounds=False),
     "- cache": replace(DEFAULT, cache=False),
     "paper": PAPER,
-    # single changes of the default
+    # Each of the following differs from the default in one option.
     "no first tree": DEFAULT,
     "chain": replace(DEFAULT, equivalent_points="chain"),
     "basic": replace(DEFAULT, equivalent_points="basic"),
@@ -171,7 +171,7 @@ def solve(
 
 def within(solver: str, seconds: float) -> SolveOptions:
     """Return options that limit the processor time from now on."""
-    if solver == "scip":  # SCIP can count processor time itself
+    if solver == "scip":  # SCIP can measure processor time itself
         return SolveOptions(parameters={"timing/clocktype": 1, "limits/time": seconds})
     began = time.process_time()
     return SolveOptions(stopped=lambda: time.process_time() - began >= seconds)
@@ -362,7 +362,7 @@ def main() -> int:
     if folder is None:
         return 0
     brief = options.results is None
-    if brief:  # a short run with a few seconds per solve, whose results are not kept
+    if brief:  # this is a short run with a few seconds per solve, so its results are not kept
         options.results = Path(tempfile.mkdtemp()) / "results.jsonl"
         options.report = True
         options.limit = 4.0

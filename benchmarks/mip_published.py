@@ -29,8 +29,8 @@ from trainer.families.mip.bendoct_accelerated import AcceleratedBendOCT
 from trainer.families.mip.tree_mip import MipResult, optimise
 from trainer.milo import SolveOptions, backend
 
-SEEDS = (41, 23, 45, 36, 19)  # seeds of strongtree's samples
-SAME = ("BendersOCT", "FlowOCT")  # strongtree's approaches with the same objective
+SEEDS = (41, 23, 45, 36, 19)  # strongtree drew its samples with these seeds
+SAME = ("BendersOCT", "FlowOCT")  # these approaches of strongtree have our objective
 
 
 def prove(

@@ -61,7 +61,7 @@ for _ in range(4):
     model.fit(data["X"], data["y"])
     found.append(time.process_time() - begin)
 print(min(found[1:]))
-"""  # the first training compiles kernels and is not counted
+"""  # the first training compiles kernels, so it does not count
 EXACT = {"binarise": "quantile-thresholds", "bins": 8}
 
 
@@ -140,7 +140,7 @@ def numbers_of(X: pd.DataFrame) -> pd.DataFrame:
     """Encode texts as 0/1 columns, with one for empty cells; numbers stay."""
     texts = [column for column in X if X[column].dtype == object or str(X[column].dtype) in ("string", "str")]
     wide = pd.get_dummies(X, columns=texts, dummy_na=True, dtype=float)
-    wide.columns = [f"c{j}" for j in range(wide.shape[1])]  # LightGBM takes no signs in names
+    wide.columns = [f"c{j}" for j in range(wide.shape[1])]  # LightGBM accepts no special characters in names
     return wide
 
 

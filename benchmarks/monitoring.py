@@ -28,10 +28,10 @@ from trainer.monitoring import (
 )
 
 SHARES = np.array([0.06, 0.098, 0.142, 0.15, 0.17, 0.38])
-GROWN = 1  # the leaf whose share changes
+GROWN = 1  # index of the leaf whose share changes
 GROWN_SHARE = 0.198
-LEVEL = 0.005  # error probability of the alarms; as much again for the references
-PART = 100  # years simulated at a time
+LEVEL = 0.005  # error probability of the alarms; the references may add as much again
+PART = 100  # years that are simulated at once
 THRESHOLD = threshold(len(SHARES), LEVEL)
 
 

@@ -170,11 +170,12 @@ def in_time(mean: float, sd: float, limit: float = 900.0, splits: int = 5) -> tu
         ended = splits - int(mean * splits // limit)
         return ended, ended
     possible = set()
-    for at_limit, late in itertools.product(range(splits + 1), (0, 1, 3, 5)):  # seconds over the limit
+    # `late`: seconds that a split may take beyond the limit
+    for at_limit, late in itertools.product(range(splits + 1), (0, 1, 3, 5)):
         others = splits - at_limit
         stop = limit + late
-        rest = splits * mean - at_limit * stop  # seconds of the other splits together
-        if not -3 <= rest <= others * limit + 3:  # a printed second is rounded
+        rest = splits * mean - at_limit * stop  # seconds that the other splits take together
+        if not -3 <= rest <= others * limit + 3:  # printed seconds are rounded
             continue
         rest = min(max(rest, 0.0), others * (limit - 1))
         fixed = at_limit * (stop - mean) ** 2

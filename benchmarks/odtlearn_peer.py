@@ -102,7 +102,7 @@ def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
         if "failed" in other:
             print(f"{name}: odtlearn failed: {other['failed']}")
             continue
-        # (1 - lambda) (correct - kappa branchings) is theirs; ours is correct - kappa (branchings + 1)
+        # Their objective is (1 - lambda) (correct - kappa branchings). Ours is correct - kappa (branchings + 1).
         other["value"] = other["objective"] * (1 + kappa) - kappa
         record = {
             "name": name,

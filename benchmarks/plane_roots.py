@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     if args.processor:
         by_processor()
-    run(20, 2, 5.0)  # compiles
+    run(20, 2, 5.0)  # compiles the kernels before the clock starts
     largest = presolve.MAX_SET_POINTS
     print("| points | classes | by the root | without |", "|---|---|---|---|", sep="\n")
     for points in args.points:

@@ -84,7 +84,7 @@ def main() -> None:
     options = parser.parse_args()
 
     rng = np.random.default_rng(0)
-    # values that float32 holds exactly, since scikit-learn converts its input
+    # All values are exact in float32, because scikit-learn converts its input to that.
     X = rng.normal(size=(options.rows, options.columns)).astype(np.float32).astype(np.float64)
     single = X.astype(np.float32)
     signal = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + X[:, 3] ** 2 + rng.normal(size=options.rows)

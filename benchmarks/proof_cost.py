@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads this when it is imported
 
 import argparse
 import csv
@@ -41,7 +41,7 @@ from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.training.proof_file import cost_of
 
 FIELDS = ("table", "depth", "rows", "questions", "train", "prove", "share", "steps", "bytes", "check", "check_to_train")
-TARGETS = {3: 1.0, 4: 20.0}  # depth → target of the median check, in seconds
+TARGETS = {3: 1.0, 4: 20.0}  # depth → target for the median check, in seconds
 MOST_SHARE = 0.30
 MOST_BYTES = 50_000_000
 LONGEST = 600.0
@@ -155,7 +155,7 @@ def main() -> None:
             table = np.loadtxt(path, delimiter=",", skiprows=1)
             tables.append((name, table[:, :-1].astype(np.uint8), table[:, -1].astype(np.int32)))
     tables.sort(key=lambda one: one[1].shape[1] ** 2 * len(one[1]))
-    for depth in options.depths:  # compile
+    for depth in options.depths:  # compiles the kernels of each depth before the clock starts
         measure(*tables[0][1:], depth, options.penalty)
     records = []
     left = []

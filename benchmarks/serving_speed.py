@@ -224,7 +224,7 @@ def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Create a fresh installation with one approved model; return its environment, and token and model id."""
     environment = os.environ | {
         "OCTWEB_DATA_DIR": str(folder / "data"),
-        "OCTWEB_RATE_USER": "100000000/min",  # the throttle works as usual but is never reached
+        "OCTWEB_RATE_USER": "100000000/min",  # the throttle counts as usual, but no call reaches its limit
         "OCTWEB_LOG_LEVEL": "WARNING",
         "DJANGO_SETTINGS_MODULE": "octweb.settings",
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(folder / "numba")),
@@ -331,7 +331,7 @@ def main() -> None:
                 for target in targets:
                     if not number:
                         once(target, {"Authorization": f"Token {setup['token']}"})
-                        measure(target, folder, 1, options.connections)  # warm up
+                        measure(target, folder, 1, options.connections)  # warms up server and client
                     measured = measure(target, folder, options.seconds, options.connections)
                     measurements.setdefault((target.name, n), []).append(measured)
                     print(f"round {number + 1}: {target.name}, {n} rows: {measured}", file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ("requirements.txt", "requirements-hosts.txt", "requirements-pdf.txt", "requirements-fast.txt")
 SECONDS = 90
-ACCEPTED: dict[str, str] = {}  # advisory: why it does not concern octweb
+ACCEPTED: dict[str, str] = {}  # advisory → why it does not concern octweb
 
 
 def advisories(report: dict[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ needs_mkdocs = pytest.mark.skipif(
 
 def built_site(factory: pytest.TempPathFactory) -> Path:
     """The folder of the site, built strictly; the process that asks first builds it, and the others wait."""
-    # the processes of pytest-xdist have folders of their own in one of the run
+    # Under pytest-xdist, each process has a folder of its own below the folder of the run.
     shared = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
     folder = shared / "docs-site"
     said = shared / "docs-site.built"
@@ -33,7 +33,7 @@ def built_site(factory: pytest.TempPathFactory) -> Path:
 
 def _build(folder: Path) -> str:
     """What went wrong, or nothing."""
-    # a proxy that nobody answers: a build that fetched something would fail
+    # No server listens at this proxy, so a build that downloads something fails.
     nowhere = {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(
         [PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],

@@ -68,7 +68,7 @@ def media(settings, tmp_path):
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_passwords():
-    # a hash that is slow on purpose would take half a second for every user of every test
+    # The usual hash is slow on purpose, and would take half a second for each user of each test.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENGINES = ("docker", "podman")
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
-PATIENCE = 600.0  # seconds until the web server answers
+PATIENCE = 600.0  # seconds within which the web server must answer
 LOCKED = ["--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true"]
 TREE = (
     "import csv; w = csv.writer(open('/tmp/rows.csv', 'w')); w.writerow(['a', 'b', 'class']); "

@@ -14,11 +14,13 @@ os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
 atexit.register(shutil.rmtree, os.environ["OCTWEB_DATA_DIR"], ignore_errors=True)
 os.environ["OCTWEB_SECRET_KEY"] = "only for tests"
 os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"octweb-test-numba-{os.getuid()}"))
-# the products of the tests are small, and test processes take all the processors: more threads of BLAS would only wait, at full speed
+# Matrix products of tests are small, and the test processes use all processors. More BLAS threads would only wait, at
+# full speed.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ["OCTWEB_FORK_SERVER"] = "0"  # workers of tests end after a job or two; the tests' own process keeps one
-# playwright's synchronous driver has an event loop in the thread of the tests, which Django would refuse to work beside
+# workers of tests end after a job or two, so a fork server would not pay; the tests' own process keeps one
+os.environ["OCTWEB_FORK_SERVER"] = "0"
+# Playwright's synchronous driver runs an event loop in the thread of the tests, where Django would refuse to work.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 
@@ -28,9 +30,9 @@ def pytest_addoption(parser):
 
 
 def pytest_sessionstart():
-    gc.disable()  # what collection makes stays to the end
+    gc.disable()  # nearly all objects that collection makes stay until the end
 
 
 def pytest_collection_finish():
-    gc.freeze()  # nor do the tests look through it again and again
+    gc.freeze()  # the garbage collector need not scan these objects during the tests either
     gc.enable()

@@ -18,7 +18,7 @@ from trainer.cli.orphans import exit_with_parent
 
 if (order := load_and_serve()) is not None:
     set_up_process(order)
-    exit_with_parent()  # a worker, too: otherwise it would look for jobs for ever where the tests were killed
+    exit_with_parent()  # otherwise a worker would look for jobs for ever after the tests were killed
     if order["arguments"][0].endswith(".py"):
         sys.argv = order["arguments"]
         runpy.run_path(sys.argv[0], run_name="__main__")

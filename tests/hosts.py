@@ -28,7 +28,7 @@ from urllib.parse import urlsplit, urlunsplit
 from tests.torture.site import ENDED, LEASE, PATIENCE, Broken, Site, hard_csv, multipart, small_csv
 
 BUCKET = "octweb-hosts"
-CUTS = 20  # runs that may end before their host is cut off
+CUTS = 20  # runs that may end before the host is cut off
 KEYS = {"AWS_ACCESS_KEY_ID": "octweb", "AWS_SECRET_ACCESS_KEY": "not a secret", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -245,7 +245,7 @@ def campaign(site: Hosts, amount: int) -> list[str]:
     site.workers.remove(victim)
     cut.mend()
     site.start_worker_on(host)
-    site.hosts = [h for h in site.hosts if h is not host] + [host]  # the order of site.workers
+    site.hosts = [h for h in site.hosts if h is not host] + [host]  # keeps the same order as site.workers
     seen.append("the other host's worker was killed, and the first host came back to the network")
     every = [*tried, *asked]
     site.wait(

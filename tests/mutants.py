@@ -41,8 +41,8 @@ GUARDS = {
 }
 NOTICED = 0
 SURVIVED = 1
-SLOWER = 10  # a change that takes this many times the seconds of the tests alone counts as noticed
-MOST_BYTES = 4 << 30  # of memory, which an endless loop may ask for
+SLOWER = 10  # a mutant that makes the tests this many times slower counts as noticed
+MOST_BYTES = 4 << 30  # memory that the tests may use, because a mutant may loop for ever
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 def violations(page: Any) -> list[str]:
     """The rule, the element and what to mend; empty where there is nothing."""
-    page.wait_for_load_state()  # after a click a page may not have been read to its end yet
+    page.wait_for_load_state()  # after a click, the page may still be loading
     if not page.evaluate("typeof window.axe === 'object'"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
     evaluation = page.evaluate(

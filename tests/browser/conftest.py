@@ -19,9 +19,10 @@ from tests.browser.windows import Windows
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# one process for all pages, and drawing in the browser's own: an eighth of the processor time each
+# One process serves all pages, and the browser process itself draws. Each of the two saves an eighth of the processor
+# time.
 LEAN = ("--renderer-process-limit=1", "--in-process-gpu")
-# each page runs its scripts once or twice: to compile them into the best code takes longer than that code saves, a sixth
+# Each page runs its scripts only once or twice, so optimising them takes longer than it saves: a sixth of the time.
 PLAIN = "--js-flags=--no-opt --no-maglev"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", *LEAN, PLAIN]
 NUMBERS = itertools.count()
@@ -40,7 +41,7 @@ def browser() -> Iterator[Any]:
     if path is None:
         pytest.skip("no Chromium found; install it (apt-get install chromium)")
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    sync.expect.set_options(timeout=120_000)  # as the windows have it
+    sync.expect.set_options(timeout=120_000)  # the windows of the tests have the same limit
     with sync.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield chromium
@@ -96,7 +97,7 @@ def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
         cards = "".join(
             CARD.format(name=name, figure=json.dumps(f).replace("<", "\\u003c")) for name, f in figures.items()
         )
-        # a name of its own: a server asked again within a second says that nothing has changed
+        # Each file has a new name, because within a second the server may answer that the file is unchanged.
         file = folder / f"page-{next(NUMBERS)}.html"
         file.write_text(PAGE.format(theme=theme, body=cards + body), encoding="utf-8")
         page = windows.page(width=width)
@@ -104,7 +105,7 @@ def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
         page.on("console", lambda m: page.problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda e: page.problems.append(str(e)))
         page.goto(f"{address}/{file.name}")
-        # a figure has its pictures to take away once it answers to clicks and keys as well
+        # A figure gets its button for pictures last, after it can answer to clicks and keys.
         until(page, f"document.querySelectorAll('.js-plotly-plot + .take').length >= {len(figures)}")
         return page
 

@@ -20,9 +20,9 @@ def picture(page: Any, name: str, *, whole: bool = True, part: str = "", wait: i
     """The page (`whole`: all of it, else what the window shows; or one `part`) as WebP, as good as 150 kB allow."""
     if (where := folder()) is None:
         return
-    page.wait_for_timeout(wait)  # figures are drawn by then
+    page.wait_for_timeout(wait)  # by then the figures are drawn
     if part:
-        # a pane that scrolls by itself does not draw what is out of sight
+        # A pane with a scroll bar of its own draws only what is in sight.
         page.locator(part).scroll_into_view_if_needed()
     session = page.context.new_cdp_session(page)
     clip = page.evaluate(CLIP, [part, whole]) | {"scale": 1}

@@ -32,7 +32,8 @@ from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-DEEP = "A deep survey of the households in all western regions, second round"  # and so is the name it is served under
+# title of the model, and also the name under which it is served
+DEEP = "A deep survey of the households in all western regions, second round"
 
 
 @pytest.mark.slow
@@ -127,7 +128,7 @@ def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
         page.locator("[name=value]").focus()
         page.keyboard.type("0.5")
         page.keyboard.press("Enter")
-        expect(page.locator(".q1:focus")).to_have_count(1)  # the new heading
+        expect(page.locator(".q1:focus")).to_have_count(1)  # the new heading has the focus
     row = np.full((1, len(tree.schema)), 0.5)
     assert page.inner_text("h1.q1") == tree.classes[int(tree.predict(row)[0])]
     assert page.inner_text("[data-questionnaire-status]") == f"The answer is {page.inner_text('h1.q1')}"
@@ -297,7 +298,7 @@ def written_change(text):
     return float(at), float(to)
 
 
-UNIT = 20  # of the grades: near their median absolute deviation
+UNIT = 20  # unit of the grades; it is near their median absolute deviation
 WHY = "depends on absences (3), which the path of this row does not ask."
 
 

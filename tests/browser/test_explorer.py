@@ -53,7 +53,7 @@ def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, li
     for name, entries in BAD.items():
         for entry in entries:
             page.fill(f"#{name}", entry)
-            with page.expect_navigation():  # the page before may name an error of the same field
+            with page.expect_navigation():  # the previous page may already show an error of the same field
                 page.press(f"#{name}", "Enter")
             expect(page.locator(f"#{name}")).to_be_focused()
             assert page.locator(f"#{name}-error").count() == 1
@@ -82,7 +82,7 @@ def test_unknown_class_is_named_beside_its_field(page, live_server, explorer, se
     signed_in(page.context, live_server.url, bench.owner.username)
     page.goto(address)
     page.fill("#recalls", "zzz: 0.5")
-    with page.expect_navigation(url=address):  # the page before has the same address
+    with page.expect_navigation(url=address):  # the previous page has the same address
         page.press("#recalls", "Enter")
     assert not bench.steps.filter(kind="good").exists()
     assert "zzz" in page.inner_text("#recalls-error")

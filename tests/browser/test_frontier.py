@@ -26,7 +26,7 @@ def test_points_and_rows_show_their_trees(media, page, live_server, owner):
         expect(page.locator(f"{card} .points path.point")).to_have_count(page.locator(f"{card} tbody tr").count())
         assert page.locator(f"{card} details[open]").count() == 0
         choose_last_point(page, card)
-        # the last point is the last row and the last tree, drawn and in words
+        # The last point belongs to the last row of the table and to the last tree, which appears as figure and as text.
         page.wait_for_selector(f"{card} details:last-of-type[open] .figure .main-svg")
         expect(page.locator(f"{card} details[open] pre")).to_have_text(re.compile(r"\S"))
         page.locator(f"{card} tbody tr").first.click()

@@ -19,11 +19,11 @@ from trainer.tree.splits import Threshold
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 HANDLE = "#threshold-handle:not([hidden])"
-# the words of the picture that move, by their names
+# Texts of the picture that change with the line, by name.
 WORDS = """() => Object.fromEntries(document.getElementById('question-figure').layout.annotations
     .filter((a) => a.name).map((a) => [a.name, a.text]))"""
 LINES = "() => document.getElementById('question-figure').layout.shapes.slice(0, 2).map((s) => s.x0)"
-# the drawn words of both sides as far as they leave the picture, and the pixels between them
+# How far the words of both sides reach beyond the picture, and the pixels between them.
 BESIDE = """() => { const box = document.getElementById('question-figure').getBoundingClientRect();
     const [yes, no] = [...document.querySelectorAll('#question-figure .annotation-text')]
         .filter((e) => /^(yes|no) ·/.test(e.textContent)).map((e) => e.getBoundingClientRect());
@@ -79,7 +79,7 @@ def test_a_line_that_is_dragged_says_its_cost_and_opens_the_workbench(opened, mo
         height = grab(page)
         page.mouse.move(pixel(page, held["cuts"][stop]), height, steps=3)
         shown(page, stop, held)
-        # what it costs is said when the line is let go, and from then on follows the line
+        # The cost appears when the line is released. From then on it follows the line.
         assert page.locator("#threshold-how").is_visible() == (stop == 0)
         page.mouse.up()
         more = held["wrong"][stop] - held["now"]
@@ -124,12 +124,12 @@ def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  
         assert re.search(
             rf"yes {held['yes'][stop]} rows, no \d+ rows?, {wrong} wrong", handle.get_attribute("aria-valuetext")
         )
-    expect(page.locator("#threshold-handle")).to_be_focused()  # the arrows did not walk in the tree
+    expect(page.locator("#threshold-handle")).to_be_focused()  # the arrow keys must not move the focus within the tree
     assert "CART has no workbench" in page.locator("#threshold-hold").inner_text()
     assert violations(page) == []
     page.keyboard.press("Escape")
     shown(page, own, held, own=True)
-    # between two stops the counts are those of the lower value, and the number stays as typed
+    # Between two stops the counts are those of the lower value, and the number stays as typed.
     value = (held["low"][own + 5] + held["high"][own + 5]) / 2
     for text in (repr(value), repr(value).replace(".", ",")):
         field.fill(text)
@@ -143,9 +143,9 @@ def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  
     assert says.inner_text() == ""
     field.fill(repr((held["low"][own] + 3 * held["high"][own]) / 4))
     assert "every row of this node gets the same answer" in says.inner_text()
-    page.emulate_media(color_scheme="light")  # drawn again: the line stays where it was moved to
+    page.emulate_media(color_scheme="light")  # the figure is drawn again, and the line must stay where it was moved
     until(page, f"({LINES})().every((x) => x !== {held['own']})")
-    for width in (1440, 1600):  # picture, curve, words and both answers without scrolling
+    for width in (1440, 1600):  # picture, curve, words and both answers must be in sight without scrolling
         page.set_viewport_size({"width": width, "height": 900})
         page.get_by_role("button", name="Back").click() if width == 1440 else None
         until(page, ANSWERS)

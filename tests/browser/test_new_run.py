@@ -17,11 +17,12 @@ from trainer.table import MissingPolicy
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-# the bar ends where the window ends, and begins below the field
+# Whether the bar ends at the lower edge of the window and the field lies above it.
 IN_REACH = """(([bar, field]) => bar.bottom === innerHeight && field.bottom <= bar.top)(
     ['start-bar', 'id_p_min_leaf'].map((id) => document.getElementById(id).getBoundingClientRect()))"""
 
-# the next request, which leaves 300 ms after the last change, waits for `let_go`; and word of the answer that comes before
+# The next request leaves 300 ms after the last change. This holds it until `let_go`, and reports the answer that comes
+# before it.
 HOLD_NEXT = """() => {
   const own = window.setTimeout;
   let next;
@@ -64,7 +65,7 @@ def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owne
     expect(page.locator("#learn-empty")).to_be_checked()
     expect(page.locator('input[name="ask"][value="groups"]')).to_be_enabled()
     for part in ("#form-state", "#in-words", "#start-bar"):
-        expect(page.locator(f"#run-form {part}")).to_have_count(1)  # they are not lost when the whole form is swapped
+        expect(page.locator(f"#run-form {part}")).to_have_count(1)  # a swap of the whole form must not lose them
     expect(page.locator("#id_name")).to_have_value("Mine")
     expect(page.locator("#constraints")).to_have_attribute("open", "")
     assert violations(page) == []
@@ -82,7 +83,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     page.fill("#id_p_min_leaf", "7")
     page.wait_for_selector("#in-words >> text=at least seven rows")
 
-    # arrows walk the cards, and keys choose them
+    # The arrow keys move between the cards and choose them.
     page.focus('input[name="sure"][value="proved"]')
     page.keyboard.press("ArrowLeft")
     shown(page, "cart")
@@ -96,7 +97,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     shown(page, "exact")
     expect(page.locator("#id_p_min_leaf")).to_have_value("7")
 
-    # what is typed while the answer is under way stays, and so does the place of the cursor
+    # Text that is typed while a request is under way stays, and the cursor keeps its position.
     page.fill("#id_p_min_leaf", "1")
     page.focus("#id_p_depth")
     page.keyboard.press("ControlOrMeta+a")
@@ -122,7 +123,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     for width in (1600, 1440, 380):
         page.set_viewport_size({"width": width, "height": 900})
         assert overflow(page) <= 0, width
-    # on a phone the start stays in reach, and does not cover what has the focus
+    # On a phone the start button stays in reach, and it does not cover the focused field.
     page.focus("#id_p_min_leaf")
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("3")
@@ -148,7 +149,7 @@ def test_a_card_chosen_while_an_answer_is_under_way_stays_chosen(page, live_serv
     page.locator('#constraints input[name="p_forbidden"]').first.uncheck()
     page.get_by_text("Quick", exact=True).click()
     with page.expect_response("**/runs/new/advice/"):
-        held[0].continue_()  # its answer comes before the next request leaves
+        held[0].continue_()  # this request is answered before the next one leaves
     until(page, "window.answered")
     expect(page.locator('input[name="sure"][value="quick"]')).to_be_checked()
     page.evaluate("let_go()")

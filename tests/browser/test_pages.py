@@ -25,11 +25,11 @@ from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-# axe reads a page in both themes, at the widest and the narrowest; which of them is dark changes from page to page
+# Axe checks each page in both themes, at the largest and the smallest width. Which width is dark differs between pages.
 THEMES = ("light", "dark")
 WIDTHS = (1600, 1440, 380)
 MOST_OPEN = 12
-# whether the whole claim lies in the part of its table that is in sight
+# Whether the visible part of the table contains the whole claim.
 IN_SIGHT = (
     """(badge) => badge.getBoundingClientRect().right <= badge.closest('.scroll').getBoundingClientRect().right"""
 )
@@ -115,7 +115,7 @@ def places(owner, dataset):  # noqa: F811
     ]
 
 
-# buttons that act and states that must be seen without a scroll to the side, also where their table scrolls
+# Buttons and states that must be visible without a horizontal scroll, even if their table scrolls.
 BESIDE = """[...document.querySelectorAll('main .samples .btn, main td:nth-child(2) > .badge-wrap')].filter((e) =>
   e.checkVisibility() && e.getBoundingClientRect().right > innerWidth).map((e) => e.textContent.trim())"""
 APART = """[...document.querySelectorAll('header form.inline label')].filter((label) => {
@@ -125,7 +125,7 @@ APART = """[...document.querySelectorAll('header form.inline label')].filter((la
 }).map((label) => label.textContent)"""
 
 
-# a page of a hundred parts of one kind is read as a whole once
+# Closes all but a few parts of a page, so that axe does not check a hundred parts of one kind.
 FEW_OPEN = "most => [...document.querySelectorAll('main details')].slice(most).forEach((d) => { d.open = false; })"
 
 
@@ -166,7 +166,7 @@ def test_search_opens_by_keys_and_leads_on(page, live_server, places):
     page.goto(live_server.url)
     page.keyboard.press("Control+k")
     page.wait_for_selector("dialog.search[open] input")
-    page.keyboard.insert_text("heig")  # at once: it is asked for once
+    page.keyboard.insert_text("heig")  # the whole text arrives at once, so there is one request
     expect(page.locator("dialog.search li[aria-selected=true]")).to_contain_text("height")
     assert violations(page) == []
     page.keyboard.press("Escape")
@@ -174,7 +174,8 @@ def test_search_opens_by_keys_and_leads_on(page, live_server, places):
     page.keyboard.press("Control+k")
     page.keyboard.press("Control+a")
     page.keyboard.insert_text("small")
-    expect(page.locator("dialog.search li").first).to_contain_text("Small")  # no longer the column
+    # the list must not show the column of the previous search
+    expect(page.locator("dialog.search li").first).to_contain_text("Small")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")

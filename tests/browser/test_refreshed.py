@@ -57,7 +57,8 @@ def test_a_button_that_came_in_its_place_and_asks_for_something_else_is_not_pres
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart")
     signed_in(page.context, live_server.url, "olga")
     page.goto(live_server.url + reverse("runs:detail", args=[run.pk]))
-    press(page, "#live .acts button", "mouse", lambda: runs.cancel(run))  # the next refresh has "Run again" there
+    # the next refresh shows "Run again" in the same place
+    press(page, "#live .acts button", "mouse", lambda: runs.cancel(run))
     page.wait_for_timeout(500)
     assert TrainingRun.objects.count() == 1
     assert page.trouble == []
@@ -97,7 +98,7 @@ def test_what_is_typed_stays_while_a_workbench_searches_and_goes_with_the_place(
     page, live_server, owner, model, serve  # noqa: F811
 ):  # fmt: skip
     bench, _ = held_threshold(owner, model, serve)
-    workbench.edit(bench, add=["depth y 1"])  # it waits for a worker, so that the page refreshes
+    workbench.edit(bench, add=["depth y 1"])  # the edit waits for a worker, so the page refreshes
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at=root")
     stands = page.get_attribute(".cut-handle", "aria-valuenow")
@@ -113,7 +114,7 @@ def test_what_is_typed_stays_while_a_workbench_searches_and_goes_with_the_place(
     page.focus(".cut-handle")
     page.keyboard.press("ArrowRight")
     moved = page.input_value("#value")
-    page.focus("#wish")  # it is neither held nor lost
+    page.focus("#wish")  # the handle is now neither held nor focused
     refreshed(page)
     assert page.input_value("#value") == moved
     assert int(page.get_attribute(".cut-handle", "aria-valuenow")) == int(stands) + 1

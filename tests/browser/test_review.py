@@ -80,7 +80,7 @@ def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner
     olga.goto(url)
     olga.click("text=Ask for approval")
     at_its_fragment(olga)
-    olga.keyboard.press("Tab")  # the address ends in #decide, so the field is the next place
+    olga.keyboard.press("Tab")  # the address ends in #decide, so Tab moves to the field
     expect(olga.locator("#ask-reason")).to_be_focused()
     olga.keyboard.type("For the new counters.")
     olga.keyboard.press("Tab")
@@ -93,7 +93,8 @@ def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner
     ada.click("text=Small >> nth=0")
     ada.wait_for_selector("text=For the new counters.")
     press(ada, "Ask back")
-    expect(ada.locator("#refused")).to_contain_text("what is missing")  # beside the note, which has the focus
+    # the refusal appears beside the note, which keeps the focus
+    expect(ada.locator("#refused")).to_contain_text("what is missing")
     expect(ada.locator("#reason")).to_be_focused()
     assert violations(ada) == []
     ada.keyboard.type("Which counters?")
@@ -154,7 +155,7 @@ def test_a_model_is_shared_with_a_person_by_name(as_user, live_server, owner, st
     press(olga, "Share")
     expect(olga.locator("#not-shared")).to_contain_text("no active account 'nobody'")
     expect(olga.locator("#share-name")).to_be_focused()
-    until(olga, "scrollY > 0")  # the field is in sight, not the top of the page
+    until(olga, "scrollY > 0")  # the page scrolls to the field
     assert violations(olga) == []
     assert overflow(olga) <= 0
     olga.fill("#share-name", "sam")
@@ -162,7 +163,7 @@ def test_a_model_is_shared_with_a_person_by_name(as_user, live_server, owner, st
     olga.wait_for_selector("text=sam: read")
     assert sam.goto(url).status == 200
     sam.wait_for_selector("#inspector table")
-    assert "unseen" not in sam.inner_text("#inspector")  # the rows are not shared, so nothing is said of them
+    assert "unseen" not in sam.inner_text("#inspector")  # the rows are not shared, so the page must not mention them
     assert violations(sam) == []
     press(olga, "Share no longer with sam")
     olga.wait_for_selector("text=no longer shared with sam")
@@ -183,7 +184,7 @@ def test_a_new_version_and_the_same_training_again(as_user, live_server, owner, 
     olga.click("text=New version")
     olga.set_input_files("#file", str(other))
     press(olga, "Store as version 2")
-    expect(olga.locator("main")).to_contain_text("length")  # the columns that differ are named, and nothing is stored
+    expect(olga.locator("main")).to_contain_text("length")  # the page names the columns that differ, and stores nothing
     olga.set_input_files("#file", str(later))
     press(olga, "Store as version 2")
     olga.wait_for_selector("text=Train the same again")
@@ -197,7 +198,7 @@ def test_a_new_version_and_the_same_training_again(as_user, live_server, owner, 
     olga.wait_for_selector("text=There is a newer version")
 
 
-# a browser without a screen shows no notifications, and none of its pages is ever hidden
+# A headless browser shows no notifications and never hides a page, so this replaces both.
 UNSEEN = """
 window.told = [];
 let hidden = false;
@@ -260,16 +261,16 @@ def test_a_leaderboard_takes_results_without_moving_the_reader(as_user, live_ser
     page.evaluate(f"{table}.scrollLeft = 120")
     done(experiment.candidates.first())
     page.wait_for_selector("text=done ·")
-    # asked in one step: a locator may hold the cell that a refresh has just replaced
+    # One script reads the position, because a refresh may replace a cell that a locator holds.
     score = "document.querySelector('#leaderboard tbody tr').querySelectorAll('td')[3].getBoundingClientRect()"
-    assert page.evaluate(f"{score}.right") + 120 <= 364  # seen beside the name without a scroll
+    assert page.evaluate(f"{score}.right") + 120 <= 364  # the score is visible beside the name without scrolling
     expect(page.locator("#leaderboard .seg a >> text=Leaves")).to_be_focused()
     assert page.evaluate(f"{table}.scrollLeft") == 120
     page.wait_for_selector("#experiment-chart .point")
     drawn(page, "#experiment-chart")
     assert violations(page) == []
     assert overflow(page) <= 0
-    # a chart keeps its height when the window becomes wider and narrower again
+    # A chart keeps its height when the window gets wider and narrower again.
     height = "document.querySelector('#experiment-chart .main-svg').getBoundingClientRect().height"
     width = "document.querySelector('#experiment-chart .main-svg').getBoundingClientRect().width"
     before = page.evaluate(height)
@@ -301,7 +302,7 @@ def test_what_opens_over_a_page_closes_with_escape_and_gives_the_focus_back(as_u
         expect(page.locator(opener).first).to_be_focused()
     page.focus(".who details.menu > summary")
     page.keyboard.press("Enter")
-    page.keyboard.press("Shift+Tab")  # a menu that the focus leaves is closed
+    page.keyboard.press("Shift+Tab")  # a menu closes when the focus leaves it
     until(page, f"{open_now} === 0")
 
 
@@ -338,7 +339,7 @@ def test_a_refused_form_takes_the_focus_keeps_what_was_typed_and_leaves_the_cons
     assert violations(olga) == []
 
 
-# what stands to the right of a phone's screen, and words that are broken within
+# Texts that lie to the right of a phone's screen.
 OUT_OF_SIGHT = """(s => [...document.querySelectorAll(s)].filter((e) => e.checkVisibility()
   && e.getBoundingClientRect().right > innerWidth).map((e) => e.textContent.trim()))"""
 
@@ -367,7 +368,7 @@ def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff,
         "[...document.querySelectorAll('.stacked td')].map((e) => getComputedStyle(e, '::before').content).join()"
     )
     assert olga.evaluate(f"{OUT_OF_SIGHT}('.stacked td')") == []
-    assert max(box.bounding_box()["height"] for box in olga.locator(".aligned .badge").all()) <= 26  # one line each
+    assert max(box.bounding_box()["height"] for box in olga.locator(".aligned .badge").all()) <= 26  # no badge wraps
     for place in ("/", reverse("registry:review-page", args=[three[0].pk])):
         olga.goto(live_server.url + place)
         expect(olga.locator(".stacked td >> text=nobody said")).to_be_visible()
@@ -376,12 +377,12 @@ def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff,
     olga.focus("#sort")
     olga.keyboard.press("ArrowDown")
     olga.wait_for_url("**sort=oldest")
-    expect(olga.locator("#sort")).to_be_focused()  # so the next order is one more key away
+    expect(olga.locator("#sort")).to_be_focused()  # so one more key chooses the next order
     for place, selector in (("/models/searches/", "td .badge"), ("/deleted/", "td .btn")):
         olga.goto(live_server.url + place)
         assert olga.locator(selector).count() == 1
         assert olga.evaluate(f"{OUT_OF_SIGHT}('{selector}')") == [], place
-        assert olga.locator(selector).bounding_box()["height"] <= 44, place  # its words on one line
+        assert olga.locator(selector).bounding_box()["height"] <= 44, place  # its text does not wrap
         assert violations(olga) == []
         assert overflow(olga) <= 0
 
@@ -395,17 +396,18 @@ def test_the_tab_key_goes_as_one_reads(as_user, live_server, owner, dataset):  #
         f"{reverse('runs:new')}?dataset={dataset.pk}",
         reverse("registry:review-page", args=[model.pk]),
     ):
-        page.mouse.click(0, 0)  # after the pointer, a page change leaves the focus at the top
+        page.mouse.click(0, 0)  # after a click, a new page begins with the focus at its top
         page.goto(live_server.url + place)
         calm(page)
         stops = tab_stops(page)
         assert len(stops) > 20
         moves = list(pairwise(stops))
         for (part, left, bottom), (next_part, next_left, next_bottom) in moves:
-            if part == next_part:  # within a part downwards, and on one line to the right
+            if part == next_part:  # within a part, the focus moves down, and on one line to the right
                 assert next_bottom > bottom - 40 or next_left > left, (place, stops)
         entered = 1 + sum(a[0] != b[0] for a, b in moves)
-        assert entered == len({part for part, *_ in stops}), (place, stops)  # a part is left when all of it was seen
+        # the focus leaves a part only after all its stops
+        assert entered == len({part for part, *_ in stops}), (place, stops)
 
 
 def tab_stops(page):

@@ -56,7 +56,7 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, s
     table, _ = stored.load(bench.dataset)
     assert 0 < sum(bins) <= len(table)
     page.goto(address)
-    # the search's own count of the rows that answer yes is the one that the browser had shown
+    # The search and the browser must count the same rows that answer yes.
     card = page.locator("[data-place=y] .cnt").text_content()
     assert re.search(rf"\b{match.group(1)} rows", card)
     box = page.locator(".cut-picture").bounding_box()
@@ -69,7 +69,7 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, s
     assert actions.current_wishes(Workbench.objects.get()) == [f"ask root {column} <= {tree['values'][0]}"]
     serve(Workbench.objects.get())
     result = actions.current(Workbench.objects.get()).result
-    # what comes after the release is the price of the wish, in rows, without a click
+    # After the release, the page shows the price of the constraint in rows, without a click.
     price = f"+{result['wishes'][0]['price'] * result['n']:g} rows"
     page.get_by_text("proved in").wait_for()
     expect(page.locator(".wishes li")).to_contain_text(price)
@@ -83,16 +83,17 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, s
 @pytest.mark.slow
 def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, live_server, owner, model, serve):  # noqa: F811
     bench, _ = held_threshold(owner, model, serve)
-    actions.edit(bench, add=["depth y 1"])  # it waits for a worker, so that the page refreshes, with the draft below
+    # the edit waits for a worker, so the page refreshes, and the draft stays below
+    actions.edit(bench, add=["depth y 1"])
     signed_in(page.context, live_server.url, owner.username)
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at=root")
     page.get_by_text("Searching").first.wait_for()
-    # what is swapped in can be taken hold of before it has settled
+    # The user may grab a new element before htmx has settled it.
     page.evaluate("htmx.config.defaultSettleDelay = 200")
     live = re.compile("/live/")
     with page.expect_response(live):
-        pass  # it does refresh
-    # asked in one step: a locator may hold the picture that the refresh has just replaced
+        pass  # waits for one refresh
+    # One script reads the position, because a refresh may replace a picture that a locator holds.
     box = page.evaluate(
         "(e => { e.scrollIntoView({ block: 'center' }); return e.getBoundingClientRect().toJSON(); })(document.querySelector('.cut-picture'))"
     )
@@ -100,14 +101,15 @@ def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, li
     page.mouse.down()
     page.evaluate("document.querySelector('.cut-handle').dataset.mark = 'own'")
     page.mouse.move(box["x"] + 3, box["y"] + 40, steps=4)
-    page.wait_for_timeout(1000)  # four refreshes
+    page.wait_for_timeout(1000)  # time for four refreshes
     assert page.locator(".cut-handle").get_attribute("data-mark") == "own"
     assert page.locator(".cut-handle").get_attribute("aria-valuenow") == "0"
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40, steps=4)
     page.keyboard.press("Escape")
     with page.expect_response(live):
-        page.mouse.up()  # let go where it was: nothing is wished, and the refresh goes on
-    page.locator(".cut-handle:not([data-mark])").wait_for()  # the page's policy forbids functions that are polled
+        page.mouse.up()  # the handle is back where it was, so no constraint is added, and refreshes continue
+    # a locator waits here, because the page's policy forbids the functions that polling needs
+    page.locator(".cut-handle:not([data-mark])").wait_for()
     assert not page.trouble
 
 
@@ -120,7 +122,7 @@ def test_the_draft_is_a_picture_whose_cards_are_chosen(page, live_server, owner,
     card = page.locator(".draft-hit[data-place=root]")
     assert card.get_attribute("aria-label").startswith(f"{column} ≤ 2.5, ")
     assert card.inner_text() == f"1 asks {column} ≤ 2.5"
-    # the links lie over the cards of the figure
+    # The links must lie over the cards of the figure.
     places = page.evaluate(
         "JSON.parse(document.getElementById('draft-json').textContent).layout.meta.nodes.map(v => v.box)"
     )

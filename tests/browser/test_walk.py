@@ -125,7 +125,8 @@ def approve(page, base, model_id):
     page.click(f'a[href$="/models/{model_id}/review/"]')
     page.wait_for_selector("text=For the new counters.")
     picture(page, "review")
-    page.fill("#reason", "Tried on the counters of last year.")  # open points need a note
+    # the checklist has open points, so approval needs a note
+    page.fill("#reason", "Tried on the counters of last year.")
     page.click("text=Approve and serve")
     page.wait_for_selector("text=This version is served.")
     picture(page, "review-approved")
@@ -162,7 +163,7 @@ def compare(page, base, *urls):
     picture(page, "compare-380")
     page.goto(f"{base}/models/searches/")
     for box in (badge.bounding_box() for badge in page.locator("main td .badge").all()):
-        assert box["x"] + box["width"] <= 364  # seen without a scroll
+        assert box["x"] + box["width"] <= 364  # visible without scrolling
     picture(page, "runs-380")
 
 
@@ -242,10 +243,10 @@ def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
     page.fill('[name="p_depth"]', "3")
     page.click("#in-words button.primary")
     page.wait_for_selector("text=Stop and keep best tree")
-    # a tree, not only the phase: until one is there, a stop leaves nothing to keep
+    # There must be a tree, not only the phase, because a stop before the first tree leaves nothing to keep.
     wait_for(lambda: page.locator("text=Show tree").count(), 600)
     drawn(page, "#progress-chart")
-    # while nothing new is found the lines go on to now
+    # While nothing new is found, the lines extend to the current time.
     end = "Math.max(...document.getElementById('progress-chart').data.flatMap((trace) => trace.x))"
     before = page.evaluate(end)
     wait_for(lambda: page.evaluate(end) >= before + 4, 600)

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 LONG = "share_of_households_with_two_or_more_cars_region_{:02d}_in_percent"
 WIDE = "A wide survey of the households in all western regions, second round"
 MODES = ("tree", "performance", "proof", "use", "history")
-MOST_BYTES = 640_000  # 37 kB of them are the font
+MOST_BYTES = 640_000  # includes 37 kB for the font
 
 
 def stored(owner, name, columns, X, labels, *, method="cart", **parameters):
@@ -128,7 +128,7 @@ def cards(page):
     page.wait_for_selector("#hits .hit")
 
 
-# a table whose frame has no room for its rows, and a way to the data set whose end is missing
+# Tables whose frame is too small for their rows, and breadcrumbs that are cut off.
 WHOLE = """[...document.querySelectorAll('#inspector .scroll')].filter((e) => e.clientHeight < e.firstElementChild.offsetHeight)
     .concat([...document.querySelectorAll('.strip .crumb')].filter((e) => e.scrollWidth > e.clientWidth)).map((e) => e.textContent.trim())"""
 VIEWS = ((380, "dark"), (1440, "light"))
@@ -142,13 +142,13 @@ ANSWERS = """document.querySelector('.insp .sides').getBoundingClientRect().bott
     <= document.querySelector('.insp .pane').getBoundingClientRect().bottom"""
 
 
-# cards that do not lie in the canvas
+# Cards that lie outside the canvas.
 OUTSIDE = """(() => { const view = document.getElementById('view').getBoundingClientRect();
     return [...document.querySelectorAll('#hits .hit')].map((e) => e.getBoundingClientRect()).filter((card) =>
         card.left < view.left - 1 || card.top < view.top - 1 || card.right > view.right + 1 || card.bottom > view.bottom + 1); })()"""
 
 
-# of the card that has the keyboard and the two below it: those that do not lie in the canvas above the small map
+# Of the focused card and the two below it: those outside the canvas or behind the small map.
 HIDDEN = """(() => {
     const view = document.getElementById('view').getBoundingClientRect();
     const map = document.getElementById('minimap')?.getBoundingClientRect();
@@ -166,7 +166,7 @@ def test_every_mode_is_accessible_and_fits(opened, small):
     page = opened(small)
     found = []
     for mode in MODES:
-        page.set_viewport_size({"width": VIEWS[0][0], "height": 900})  # so narrow that some figures are not drawn yet
+        page.set_viewport_size({"width": VIEWS[0][0], "height": 900})  # at this width some figures are not drawn yet
         page.goto(f"{page.base}?mode={mode}")
         calm(page)
         for width, theme in VIEWS:
@@ -229,7 +229,7 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     page.wait_for_selector("#minimap .main-svg")
     until(page, "document.getElementById('map-frame').getBoundingClientRect().width > 50")
     page.wait_for_selector("#threshold-handle:not([hidden])")
-    until(page, ANSWERS)  # picture, curve and both answers of a question are seen without scrolling
+    until(page, ANSWERS)  # picture, curve and both answers of a question are visible without scrolling
     picture(page, f"workspace-{which}", whole=False)
     closed = page.locator('.hit[aria-expanded="false"]')
     before = page.locator(".hit").count()
@@ -240,8 +240,8 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     page.wait_for_function("n => document.querySelectorAll('.hit').length > n", arg=before)
     focused = "document.activeElement.dataset.node + document.activeElement.getAttribute('aria-expanded')"
     opened_now = page.evaluate(focused)
-    assert opened_now.endswith("true")  # the keyboard is still at the branch
-    until(page, f"({HIDDEN}).length === 0")  # what was opened is seen, and not behind the small map
+    assert opened_now.endswith("true")  # the focus is still on the branch
+    until(page, f"({HIDDEN}).length === 0")  # the opened cards are visible, and none is behind the small map
     page.keyboard.press("Space")
     page.wait_for_function("n => document.querySelectorAll('.hit').length === n", arg=before)
     assert page.evaluate(focused) == opened_now.replace("true", "false")
@@ -270,7 +270,7 @@ def test_a_small_tree_uses_its_canvas(opened, request, which, least):
     })()""")
     assert share >= least
     assert min(above, below) >= 0
-    assert below < 2 * above + 20  # it does not hang at the top
+    assert below < 2 * above + 20  # the tree is not much closer to the top than to the bottom
 
 
 def test_a_click_on_a_leaf_shows_its_rows_sorted_and_as_csv(opened, small):
@@ -284,11 +284,12 @@ def test_a_click_on_a_leaf_shows_its_rows_sorted_and_as_csv(opened, small):
     assert f"node={node}" in address(page)
     lines = lambda: [int(t.replace(",", "")) for t in page.locator(".rows tbody td:first-child").all_inner_texts()]  # noqa: E731
     assert lines() == sorted(lines())
-    assert min(lines()) >= 2  # the first line of the file is its header
+    assert min(lines()) >= 2  # line 1 of the file is its header
     page.locator('.rows th a >> text="score"').focus()
     page.keyboard.press("Enter")
     page.wait_for_selector('.rows th[aria-sort="ascending"] >> text=score')
-    page.wait_for_function("document.activeElement.closest('th[aria-sort=ascending]')")  # who sorts by keys sorts on
+    # the focus stays on the header, so that keys can sort again
+    page.wait_for_function("document.activeElement.closest('th[aria-sort=ascending]')")
     page.click(".rows-panel .seg >> text=Unseen")
     page.wait_for_selector('.rows-panel .seg [aria-current] >> text="Unseen"')
     count = int(page.inner_text(".rows-panel .row .note2").split()[0])
@@ -321,7 +322,7 @@ def test_keys_walk_choose_and_change_tabs(opened, small):
     page.wait_for_selector("#keys[open]")
 
 
-# the first element lies within the second one, which is in the page from the beginning
+# Whether the first element lies within the second, which the page has from the beginning.
 WITHIN = """(card, view) => { const [c, v] = [card, view].map((e) => e?.getBoundingClientRect());
     return c && v.left <= c.left && c.right <= v.right && v.top <= c.top && c.bottom <= v.bottom; }"""
 
@@ -469,7 +470,7 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
     assert not page.evaluate(narrow)
     page.goto(f"{page.base.split('/models/')[0]}/runs/new/?dataset={wide.dataset_id}")
     page.click("#constraints summary")
-    # asked for at once, and not 120 times
+    # All positions are read in one script instead of 120 calls.
     reach = "names => names.map((e) => { const box = e.getBoundingClientRect(); return [box.top, box.bottom]; })"
     names = page.locator(".picker label").first.locator("xpath=../label")
     boxes = names.evaluate_all(reach)
@@ -485,15 +486,16 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
 def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
     """What the page itself is responsible for, counted as the server of the product sends it: the test's own server packs nothing."""
     page = opened(request.getfixturevalue(which))
-    page.goto("about:blank")  # what was still on its way for the page before is not counted
+    page.goto("about:blank")  # requests of the previous page must not count
     answers = []
-    page.on("response", lambda answer: answers.append(answer))  # a builtin takes no mark of Playwright
+    # Playwright marks its listeners, which fails for a built-in such as `answers.append`
+    page.on("response", lambda answer: answers.append(answer))
     page.goto(page.base)
     cards(page)
     page.wait_for_load_state("networkidle")
     sizes = {}
     for answer in answers:
-        # asked for again: the browser does not keep every body
+        # The body is requested again, because the browser does not keep every body.
         body = page.context.request.get(answer.url).body() if answer.status == 200 else b""
         sizes[answer.url] = len(compress_body(body, "gzip")[0])
     assert any("plotly" in url for url in sizes)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-PATIENCE = 120  # seconds, for machines that are slow; it costs nothing on others
-# a form that asks again while its last question is under way drops that one, and htmx writes two lines about it
+PATIENCE = 120  # seconds; enough for a slow machine, and a fast one never waits so long
+# A form that asks again while a request is under way aborts that request. Htmx then logs these two lines.
 ABORTED = ("htmx:afterRequest, ", "htmx:sendAbort, ")
 WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-# figures in sight that are not drawn, and parts that are fetched once the page is there
+# Number of figures in sight that are not drawn yet, and of parts that are still to be fetched.
 UNDER_WAY = """[...document.querySelectorAll('.figure, [hx-trigger=load]')].filter((e) => e.checkVisibility()
   && e.getBoundingClientRect().top < innerHeight && e.getBoundingClientRect().bottom > 0
   && !e.classList.contains('note') && !e.querySelector('.main-svg')).length"""
@@ -55,7 +55,7 @@ def choose_last_point(page: Any, figure: str) -> None:
         y = box["y"] + box["height"] / 2
         page.mouse.move(x - 40, y)
         page.mouse.move(x, y)
-        page.wait_for_timeout(200)  # the picture shows words at most every 50 ms
+        page.wait_for_timeout(200)  # the picture updates its words at most every 50 ms
         if words.is_visible():
             page.mouse.click(x, y)
             return

@@ -21,7 +21,7 @@ class Windows:
             self._free.remove(found)
         else:
             found = options, self._browser.new_context(viewport={"width": 1440, "height": 900}, **options)
-            found[1].new_page()  # an empty page, which keeps the process with its compiled scripts
+            found[1].new_page()  # an empty page keeps alive the process with its compiled scripts
         self._taken.append(found)
         return found[1]
 

@@ -113,7 +113,7 @@ def test_the_history_of_before_is_put_into_the_chain(reviewed, capsys):
         "now draft",
         "now in_review",
         "now approved",
-        "now approved",  # and served
+        "now approved",  # this record is for the serving
     ]
     assert run(capsys)[0] == 0
 

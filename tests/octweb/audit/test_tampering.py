@@ -26,7 +26,7 @@ from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
 LATER = "2031-05-05 05:05:05.000005"
-# table of the column, column, value as SQL, beginning of what the command says
+# Model and column → value as SQL, and the beginning of the command's message.
 EDITS = {
     (TreeModel, "title"): ("'Another'", "(title)"),
     (TreeModel, "created"): (f"'{LATER}'", "(created)"),
@@ -64,7 +64,7 @@ EDITS = {
     (Share, "level"): ("'call'", "no record says so"),
     (Share, "model"): ("MODEL", "no record says so"),
 }  # fmt: skip
-# what no claim rests on, with the reason
+# Column → why no claim depends on it.
 FREE = {
     (TreeModel, "id"): "the key: another one leaves a history without records",
     (TreeModel, "deleted_at"): "deleting is a step of its own",
@@ -139,7 +139,7 @@ def sql_of(value, staff, model):
         wrong.save(force_insert=True)
         return f"'{wrong.pk.replace('-', '') if connection.vendor == 'sqlite' else wrong.pk}'"
     if value == "FAMILY":
-        TreeModel.objects.filter(pk=other.pk).update(version=3)  # a name has each version once
+        TreeModel.objects.filter(pk=other.pk).update(version=3)  # version numbers are unique within a family
     names = {
         "OTHER": staff.pk,
         "FAMILY": other.family_id,
@@ -163,7 +163,8 @@ def test_edit_of_a_column_by_sql_is_found(model, staff, capsys, kind, column):
     if column == "doubt":
         refute(model)
     approval = model.events.filter(before="in_review", after="approved").get()
-    owners = model.events.order_by("pk").first()  # the approval is by an administrator already
+    # an administrator has made the approval already, so another event is changed
+    owners = model.events.order_by("pk").first()
     row = rows.get(kind, owners if column == "by" else approval)
     change(kind, column, sql_of(value, staff, model), row.pk)
     status, _, err = run(capsys)
@@ -180,13 +181,14 @@ def test_draft_that_was_never_served_is_found_served(model, capsys):
 
 
 def test_models_refuted_before_the_column_are_checked_again(model, capsys):
-    audit.record("checked", model, by=model.owner, verdict="refuted")  # the column was not there, so it was not written
+    # at that time there was no column, so nothing was written to it
+    audit.record("checked", model, by=model.owner, verdict="refuted")
     assert run(capsys)[0] == 1
     import_module("octweb.registry.migrations.0011_doubt_refuted").doubt_refuted(apps, None)
     assert TreeModel.objects.get(pk=model.pk).doubt == Doubt.PENDING
     assert run(capsys)[0] == 0
     audit.record("checked", model, by=model.owner, verdict="proved")
-    assert run(capsys)[0] == 0  # a claim that is to be checked again is no alarm
+    assert run(capsys)[0] == 0  # a model that waits for another check raises no alarm
 
 
 def test_every_column_is_either_checked_or_free_for_a_reason():

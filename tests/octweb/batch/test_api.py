@@ -219,7 +219,7 @@ def test_rows_are_explained_with_marks_and_rounded_units(
             assert float(row["flip_distance"]) == record["flip"]["distance"]
             assert "town" not in row["flip"]
             assert row["path"].startswith(record["path"][0]["column"])
-        assert rows[2]["path"]  # an empty cell is answered, too
+        assert rows[2]["path"]  # a row with an empty cell gets an answer, too
     assert explained
 
 

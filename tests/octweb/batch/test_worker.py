@@ -23,7 +23,7 @@ from tests.octweb.runs.test_worker import end_lease, jobs_of, wait_for, worker  
 from tests.octweb.small_models import csv_of_small_table
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ROWS = 300  # three pieces of the held child
+ROWS = 300  # the child that is held processes them in three pieces
 
 
 @pytest.fixture

@@ -141,7 +141,7 @@ def test_records_are_compared_exactly_once(recorded_challenge):
     ids = record_rows(recorded_challenge.model, 6)
     assert follow() == len(ids) == 24
     stale = Challenge.objects.select_related("model", "challenger").get(pk=recorded_challenge.pk)
-    stale.last_number = 0  # as in a worker that read the row before the other one wrote it
+    stale.last_number = 0  # as in a worker that read the row before the other worker wrote it
     assert following._follow(stale) == 0
     assert follow() == 0
     record = record_of(recorded_challenge)

@@ -123,7 +123,8 @@ def test_rest_says_that_none_exists(brought, client_of, owner, staff, stranger):
     assert found["words"].startswith("No better tree with at most 3 leaves and depth 2 exists")
     assert client_of(staff).get(address).status_code == 200
     registry.ask_for_approval(model, by=owner)
-    registry.approve(model, by=staff)  # others may read and call it, and still learn nothing of its rows here
+    # others may now read and call the model, but this must still tell them nothing about its rows
+    registry.approve(model, by=staff)
     for other in (client_of(stranger), client_of(owner, scope="predict")):
         answers = {other.get(address).status_code, other.post(address, {}, format="json").status_code}
         answers.add(other.post(f"{address}cancel/").status_code)
@@ -159,7 +160,8 @@ def test_what_a_stopped_search_has_found_stays(brought, client, owner):
     job = comparing.start(owner=owner, model=model)
     supervisor = ComparisonSupervisor(job_id=str(job.pk), worker="test", stopping=threading.Event())
     assert supervisor._claim()
-    assert not supervisor.complete({"compare": FOUND})  # where the worker ends, another one searches again
+    # the worker stopped the search by ending, so another worker must search again
+    assert not supervisor.complete({"compare": FOUND})
     assert supervisor.complete({"compare": FOUND | {"stopped": False}})
     supervisor.store(job, Ended(), {"compare": FOUND})
     job.refresh_from_db()
@@ -214,7 +216,7 @@ def test_a_tree_that_was_trained_here_is_not_compared(brought, client, client_of
 def test_old_comparisons_are_removed(brought, owner):
     job = comparing.start(owner=owner, model=brought())
     now = timezone.now()
-    assert comparing.tidy(now + timedelta(days=40)) == 0  # it has not ended
+    assert comparing.tidy(now + timedelta(days=40)) == 0  # the comparison has not ended
     Comparison.objects.filter(pk=job.pk).update(status="succeeded", finished=now)
     assert comparing.tidy(now + timedelta(days=29)) == 0
     assert comparing.tidy(now + timedelta(days=40)) == 1

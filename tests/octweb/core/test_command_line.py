@@ -26,7 +26,7 @@ READERS = [
 ]
 
 
-@pytest.mark.django_db  # a dossier is signed with the key of the installation
+@pytest.mark.django_db  # the installation's key signs dossiers
 @pytest.mark.parametrize("arguments", READERS, ids=lambda a: a[0])
 def test_a_file_that_is_not_there_is_named(arguments, tmp_path):
     gone = tmp_path / "gone.json"
@@ -52,7 +52,7 @@ def test_a_database_without_tables_says_what_to_do(tmp_path):
     environment = os.environ | {
         "OCTWEB_DATA_DIR": str(tmp_path),
         "DATABASE_URL": "",
-    }  # empty is as if it were not there
+    }  # an empty variable counts as unset
     command = [sys.executable, str(ROOT / "manage.py"), "audit"]
     process = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert process.returncode == 1
@@ -89,7 +89,7 @@ def environment_of_newcomer(home: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_unwritable_home_gives_answer_or_sentence(tmp_path):
-    (tmp_path / "file").touch()  # no folder can be made below a file, whoever tries
+    (tmp_path / "file").touch()  # nobody, not even root, can create a folder below a file
     lines = [*WITHOUT_DATABASE, *WITH_DATABASE]
     process = subprocess.run(
         [sys.executable, "-c", EACH, *WITHOUT_DATABASE], input="\n".join(lines), text=True, capture_output=True,

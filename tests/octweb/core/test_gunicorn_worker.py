@@ -48,8 +48,8 @@ def application(environ, start):
     return [body]
 """
 THREADS = 2
-PATIENCE = 100  # seconds: much more than any machine needs, and less than what the server keeps a connection
-PATHS = ("/", "/m/infer")  # any call, and a prediction
+PATIENCE = 100  # seconds; far more than any machine needs, and less than the server keeps a connection open
+PATHS = ("/", "/m/infer")  # an ordinary call and a prediction
 
 
 @pytest.fixture
@@ -109,12 +109,12 @@ def test_it_stays_small_and_uses_no_private_member_of_gunicorn():
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     used |= {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
     assert {name for name in used - own if name.startswith("_")} == set()
-    # and its own private names hide none of gunicorn's
+    # No private name of ours may hide one of gunicorn's.
     assert {name for name in own if name.startswith("_") and hasattr(ThreadWorker, name)} == {"__init__"} & own
 
 
 def test_under_another_gunicorn_it_is_gthread(monkeypatch):
-    assert gunicorn_worker.Worker is gunicorn_worker.TurnWorker  # under the pinned one it is not
+    assert gunicorn_worker.Worker is gunicorn_worker.TurnWorker  # with the pinned version, the worker is ours
     monkeypatch.setattr(gunicorn, "version_info", (99, 0, 0))
     try:
         assert importlib.reload(gunicorn_worker).Worker is ThreadWorker
@@ -147,7 +147,7 @@ def test_many_calls_on_one_connection_are_answered_each(server, path):
     connection = http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE)
     for i in range(500):
         assert call(connection, b"%d" % i, path) == b"%d" % i
-    time.sleep(0.1)  # the thread has left it by now
+    time.sleep(0.1)  # by now the thread has returned the connection to the main thread
     assert call(connection, b"later", path) == b"later"
     connection.close()
 
@@ -218,7 +218,7 @@ def test_pipelining_client_does_not_block_others(server, path):
     other = http.client.HTTPConnection(*address, timeout=PATIENCE)
     for _ in range(20):
         assert call(other, b"x", path) == b"x"
-    assert all(thread.is_alive() for thread in team)  # it goes on calling all the time
+    assert all(thread.is_alive() for thread in team)  # the greedy clients are still calling
     over.set()
     greedy.close()
     for thread in team:
@@ -230,7 +230,7 @@ def test_calls_that_wait_for_something_wait_side_by_side(server):
     for _ in range(5):
         for connection in connections:
             connection.request("POST", "/meet", b"x")
-        for connection in connections:  # each waits until the other is there
+        for connection in connections:  # each call ends only after the other has begun
             answer = connection.getresponse()
             assert (answer.status, answer.read()) == (200, b"x")
 
@@ -256,7 +256,7 @@ def test_clients_that_do_not_close_hold_up_nobody(server):
     for one in lingering:
         assert one.recv(1000)
     assert call(http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE), b"x") == b"x"
-    assert time.monotonic() - begin < 30  # two threads that wait two seconds for each of them would take a minute
+    assert time.monotonic() - begin < 30  # two threads that wait two seconds for each connection would take a minute
     for one in lingering:
         one.close()
 
@@ -272,7 +272,7 @@ def test_a_call_that_takes_long_does_not_hold_up_the_others(server, ending, tmp_
         assert call(others[i % 3], b"%d" % i, ending) == b"%d" % i
     fresh = http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE)
     assert call(fresh, b"new") == b"new"
-    assert not select.select([stuck.sock], [], [], 0)[0]  # it is under way all the time
+    assert not select.select([stuck.sock], [], [], 0)[0]  # the slow call is still under way
     (tmp_path / "go").touch()
     assert stuck.getresponse().read() == b"late"
     assert call(stuck, b"again") == b"again"
@@ -298,7 +298,7 @@ def test_a_connection_that_says_nothing_holds_up_nobody(server):
 @pytest.mark.parametrize(("proxies", "scheme"), [("10.9.8.7", b"http"), ("127.0.0.1", b"https")])
 def test_only_our_proxies_may_say_that_a_call_came_over_tls(server, scheme):
     connection = http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE)
-    for _ in range(5):  # on the first call of a connection, and on further ones
+    for _ in range(5):  # this must hold for the first call of a connection and for later ones
         assert call(connection, b"", "/scheme", **{"X-Forwarded-Proto": "https"}) == scheme
 
 
@@ -313,7 +313,7 @@ def test_sigterm_answers_what_is_under_way_and_ends(server, tmp_path):
     thread.start()
     wait_for_file(tmp_path / "begun")
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)  # the signal is there before the answer, unless the machine is very slow
+    time.sleep(0.2)  # the signal arrives before the answer, unless the machine is very slow
     (tmp_path / "go").touch()
     thread.join()
     assert answers == [b"kept"]
@@ -344,7 +344,7 @@ def test_after_sigkill_of_the_master_nothing_holds_the_port(server, tmp_path):
     until = time.monotonic() + PATIENCE
     while True:
         with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # does not bind beside one that listens
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # makes bind fail while another socket listens
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", port))
                 break
@@ -455,7 +455,7 @@ def test_bytes_make_good_for_the_time_they_took(monkeypatch):
 FIELDS = b"Content-Type: application/json\r\nAuthorization: Token abc\r\n"
 CALL = b"POST /m/infer HTTP/1.1\r\nHost: localhost:8000\r\n" + FIELDS + b"Content-Length: 5\r\n\r\nhello"
 MAX_CALLS = (
-    110  # Python functions of gunicorn and our worker for one prediction; with `handle_request` of gunicorn it is 160
+    110  # Python functions of gunicorn and our worker in one prediction; with gunicorn's `handle_request` it is 160
 )
 ANSWER_HEADERS = [("Content-Type", "application/json"), ("X-Frame-Options", "DENY"), ("Content-Length", "5")]
 
@@ -532,7 +532,7 @@ def test_damaged_header_of_answer_is_an_error(answer_here, header):
         start_response("200 OK", [*ANSWER_HEADERS, header])
         return [b"hello"]
 
-    for _ in range(2):  # the second time nothing is cached either
+    for _ in range(2):  # the second time, too, nothing may be cached
         content, _, kept = answer_here(application)
         assert content.startswith(b"HTTP/1.1 500 ")
         assert not kept

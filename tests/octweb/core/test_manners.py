@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.one_database, pytest.mark.usefi
 def test_options_on_every_address_says_what_it_takes(client, owner, things):  # noqa: F811
     calls = APIClient(headers={"Authorization": f"Token {create_token(owner=owner)[1]}"})
     for route in [*ROUTES, "admin/", "accounts/login/", "accounts/logout/"]:
-        WINDOWS.forget()  # there are more addresses than calls that a minute allows
+        WINDOWS.forget()  # there are more addresses than calls that are allowed in one minute
         address = "/" + filled(route, things)[0].lstrip("/")
         nobody = client.options(address)
         answer = calls.options(address)
         assert nobody.status_code in (200, 204, 401), (route, nobody.status_code)
-        # 404: the owner's object has no such part, as for GET
+        # 404 is right if the owner's object has no such part, as for GET.
         assert answer.status_code in (200, 204, 404), (route, answer.status_code)
         if answer.status_code != 404:
             assert "OPTIONS" in answer["Allow"], route

@@ -41,7 +41,8 @@ def test_plotly_bundle_matches_recipe_and_has_used_traces():
     version = json.loads((ROOT / "tools/plotly/package.json").read_text())["dependencies"]["plotly.js"]
     head = (ROOT / "static/vendor/plotly.min.js").read_text(encoding="utf-8")[:300].split("*/")[0]
     assert f"plotly.js v{version}," in head
-    types = {"scatter", "bar", "path", "line", "rect", "data", "log"}  # traces, shapes, error bars, axes
+    # Traces, shapes, error bars and axes all have a "type".
+    types = {"scatter", "bar", "path", "line", "rect", "data", "log"}
     for file in (ROOT / "octweb/figures").glob("*.py"):
         used = set(re.findall(r'"type": "(\w+)"', file.read_text(encoding="utf-8")))
         assert used <= types, f"{file.name}: add the trace to tools/plotly/entry.js and build the bundle"

@@ -126,7 +126,7 @@ def test_an_upload_of_two_steps_may_end_on_another_host(bucket, owner, elsewhere
         staged, name="two steps", reading=actions.ReadOptions(), choice=actions.ColumnChoice(target="class")
     )
     assert [made.file.name in key for key in bucket()] == [True]
-    assert copies(there) == []  # of the uploaded file, which is gone
+    assert copies(there) == []  # the local copy of the uploaded file is removed together with it
 
 
 @pytest.mark.one_database
@@ -187,7 +187,7 @@ def test_a_store_that_is_away_is_a_503_and_stores_nothing(credentials, settings,
     assert answer.status_code == 503
     assert "does not answer" in answer.json()["error"]
     assert actions.Dataset.objects.count() == 0
-    files.remove(default_storage, "x")  # says so in the log and goes on
+    files.remove(default_storage, "x")  # logs the error and returns
 
 
 @pytest.mark.one_database

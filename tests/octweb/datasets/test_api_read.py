@@ -61,7 +61,7 @@ def test_first_rows_read_one_group_of_a_large_file(owner, monkeypatch):
     content = b"a,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
     dataset = actions.create(owner=owner, file=io.BytesIO(content), source_name="large.csv", target="y")
     assert pq.ParquetFile(dataset.file.path).metadata.num_row_groups == 50
-    # the first group lies at the front of the file: with all others spoilt, it is still read
+    # The first group lies at the front of the file, so it must be readable although all others are damaged.
     metadata = pq.ParquetFile(dataset.file.path).metadata
     start = metadata.row_group(1).column(0).data_page_offset - 60
     end = metadata.row_group(49).column(1).data_page_offset

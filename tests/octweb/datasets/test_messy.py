@@ -35,7 +35,8 @@ def test_the_api_tells_what_was_taken_for_what_and_why(owner):
     assert taken["size"]["missing"] == ["unknown"]
     table, _ = actions.load(Dataset.objects.get())
     assert list(table.names) == NAMES
-    assert set(table.reading["columns"]) == {"weight", "when", "size"}  # jsonb keeps no order
+    # compared as a set, because jsonb keeps no order
+    assert set(table.reading["columns"]) == {"weight", "when", "size"}
     assert next(c["unit"] for c in record["columns"] if c["name"] == "weight") == "kg"
 
 

@@ -143,7 +143,8 @@ def test_reading_with_other_options(page):
     assert "As Western European Windows (cp1252) it has “f\u00fcr” in line 1" in page.get(url).content.decode()
     wrong = page.get(url, {"encoding": "utf-8"})
     assert wrong.status_code == 200
-    assert 'name="encoding"' in wrong.content.decode()  # the options stay, so that it can be read again
+    # the options are still there, so that the user can read the file again
+    assert 'name="encoding"' in wrong.content.decode()
     assert page.get(url, {"encoding": "cp1252", "delimiter": ";"}).status_code == 200
     assert page.get(url, {"encoding": "no-such", "delimiter": "xx"}).status_code in (200, 422)
 
@@ -156,7 +157,7 @@ def test_another_reading_is_never_stored_unseen(page):
     assert answer.status_code == 200
     assert "now read in another way" in answer.content.decode()
     assert not Dataset.objects.exists()
-    # the kind that was chosen for the old first column is not taken for the new one
+    # The kind chosen for the old first column must not apply to the new one.
     assert answer.context["columns"][0]["kind"] == "categorical"
 
 

@@ -22,8 +22,8 @@ from tests.octweb.datasets.files import API, GOOD, api, stored_files, upload
 from trainer.errors import DataError
 
 pytestmark = pytest.mark.django_db
-MB = 20  # of each bomb, unpacked
-BASE_MB = 260  # the interpreter with its libraries
+MB = 20  # unpacked size of each bomb
+BASE_MB = 260  # memory of the interpreter with its libraries
 
 READ_ALL = f"""
 import resource
@@ -93,7 +93,7 @@ def test_both_steps_of_a_large_file_give_what_a_small_one_gives(owner, monkeypat
     small = actions.create(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv", target="label")
     monkeypatch.setattr(reader, "_is_small", lambda source: False)
     staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
-    monkeypatch.setitem(staged.found, "bytes", None)  # as if the rows were large
+    monkeypatch.setitem(staged.found, "bytes", None)  # as if there were too many rows for this process
     choice = actions.ColumnChoice(target="label")
     assert actions.outlook(staged, choice).rows_kept == 40
     large = actions.confirm(staged, name="", reading=actions.ReadOptions(), choice=choice)
@@ -157,7 +157,8 @@ def test_confirm_in_two_threads_at_once_stores_once(owner, media, monkeypatch):
     insert = actions._insert
 
     def insert_together(dataset):
-        with contextlib.suppress(threading.BrokenBarrierError):  # the row is locked: the other one cannot come here
+        # the row is locked, so the second call never arrives here
+        with contextlib.suppress(threading.BrokenBarrierError):
             inserting.wait(1.0)
         insert(dataset)
 

@@ -66,7 +66,7 @@ def test_samples_are_written_with_the_targets_listed(tmp_path, capsys):
         assert header.split(",")[-1] == sample.target
         assert len(rows) == ROWS[sample.slug]
         assert f"{sample.slug}.csv   --target {sample.target} " in capsys.readouterr().out or sample.slug != "iris"
-    call_command("samples", write=tmp_path / "new")  # the same rows again
+    call_command("samples", write=tmp_path / "new")  # fails unless the rows are the same again
 
 
 def test_samples_never_replace_other_rows(tmp_path):

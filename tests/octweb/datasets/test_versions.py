@@ -246,7 +246,7 @@ def test_versions_over_the_api_and_the_same_run_again(first, owner, client):
     run = runs.enqueue(owner=owner, dataset=first, method="cart", parameters={"depth": 2})
     again = f"/api/v1/runs/{run.pk}/again/"
     body = {"dataset": made["id"]}
-    assert client.post(again, body, content_type="application/json").status_code == 409  # it has not ended
+    assert client.post(again, body, content_type="application/json").status_code == 409  # the run has not ended
     TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED)
     repeated = client.post(again, body, content_type="application/json")
     assert repeated.status_code == 201

@@ -10,8 +10,8 @@ import pytest
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 
-pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what a page sends
-COLUMNS = 400  # Django by itself takes a form of 1,000 fields, and this one has 2,400
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # only the content of the page is tested
+COLUMNS = 400  # Django's default limit is 1,000 fields, and this form has 2,400
 
 
 @pytest.mark.slow

@@ -124,7 +124,8 @@ def test_a_link_carries_a_row_number_and_no_values(model, owner, client):
     address = f"/models/{model.pk}/decision/"
     answer = client.get(address, {"line": 6, "format": "json"}).json()
     assert (answer["row"], answer["line"]) == (5, 6)  # the header is line 1
-    assert client.get(address, {"row": 5, "format": "json"}).json() == answer  # addresses from before
+    # addresses of earlier versions must still work
+    assert client.get(address, {"row": 5, "format": "json"}).json() == answer
     page = client.get(address, {"line": 6}).content.decode()
     assert "<h1>Line 6</h1>" in page
     assert 'name="line" inputmode="numeric"' in page
@@ -333,7 +334,7 @@ def test_what_other_good_trees_answer_is_counted_over_the_listed_ones(model, own
     assert record(client, model, row=1)["other_trees"] is None
     bench = Workbench.objects.create(owner=owner, dataset=model.dataset, base=model)
     leaf = {"nodes": [{"id": 0, "class": "good", "counts": [1, 1]}]}
-    listed = [{"nodes": tree.to_json()}, leaf, {"nodes": [{"id": 0}]}]  # the last is none of this model
+    listed = [{"nodes": tree.to_json()}, leaf, {"nodes": [{"id": 0}]}]  # the last tree does not fit this model
     result = {"count": 7, "trees": listed}
     Step.objects.create(
         workbench=bench, number=1, kind=Steps.GOOD, state=StepState.DONE, request={"slack": "0.01"}, result=result

@@ -82,7 +82,7 @@ def test_the_page_is_the_same_whatever_rows_led_to_the_tree(owner, staff, media,
         pages.append(page.replace(str(guidance_of(model).key), "KEY").replace(f"ersion {model.version}", "ersion N"))
     (one, (units, source)), (two, (others, _)) = found
     assert source.startswith("training rows")
-    # the models do differ: in counts, deviations and categories
+    # The two models do differ: in counts, deviations and categories.
     assert [v.counts for v in one.nodes] != [v.counts for v in two.nodes]
     assert [u.deviation for u in units] != [u.deviation for u in others]
     assert one.schema[1].categories != two.schema[1].categories

@@ -85,7 +85,7 @@ def test_unknown_value_that_the_contract_refuses_has_no_answer(rows):
     data = tree_data(tree, statistics_of_tree(tree), rows=rows)
     assert data["columns"][0]["categories"] == ["a", "b", "d"]
     found = in_node("return ['a', 'd', 'x', ''].map((w) => E.read(one.columns[0], w))", [data])[0]
-    assert [one["value"] for one in found] == [0, 2, None, None]  # NaN is written as null
+    assert [one["value"] for one in found] == [0, 2, None, None]  # JSON.stringify writes NaN as null
     assert "'x' is not a known category of 'c'" in found[2]["why"]
     assert "why" not in found[3]
 
@@ -186,7 +186,8 @@ def test_flips_are_those_of_the_server(sums, holes, count):
     for (tree, found), answer in zip(wanted, answers, strict=True):
         flips = [f for f in (found.flip, *found.alternatives) if f is not None]
         if sums and not (flips and len(flips[0].columns) == 1):
-            if any(f["proved"] for f in answer["all"]):  # all leaves in question lie below questions of one column
+            # all leaves with the wanted answer lie below splits of one column only
+            if any(f["proved"] for f in answer["all"]):
                 assert (answer["all"][0]["leaf"], len(answer["all"][0]["columns"])) == (
                     flips[0].leaf,
                     len(flips[0].columns),
@@ -213,7 +214,7 @@ def test_page_without_rows_shows_the_change_of_the_server(allowed, count):
         flipper = Flipper(tree, statistics_of_model(tree, matrix))
         page = tree_data(tree, statistics_of_model(tree), rows=allowed)
         if not allowed and names_all_categories(tree, page):
-            continue  # the page offers "another one", which the server knows not to exist
+            continue  # the page offers "another one", but the server knows that there is none
         for row in matrix[:4]:
             cases.append({"tree": page, "row": cells_of_page(row, tree, page)})
             wanted.append((tree, page, flipper.find(row).flip))
@@ -361,7 +362,8 @@ def test_the_questionnaire_asks_only_what_is_needed_and_ends_where_the_kernel_do
     for (tree, row, unknown), answer in zip(wanted, answers, strict=True):
         asked = [tree.used_columns[at] for at in answer["asked"]]
         assert len(asked) == len(set(asked))
-        if not set(unknown) & set(asked):  # to follow both ways may take more questions
+        # following both branches may need more questions, so this holds only without unknown answers
+        if not set(unknown) & set(asked):
             assert all(later <= earlier for earlier, later in itertools.pairwise([*answer["most"], len(asked)]))
         shares = [0.0] * len(tree.classes)
         for leaf, weight in answer["places"]:

@@ -105,7 +105,7 @@ def test_no_byte_of_an_erased_value_is_left(chain, spool):
     content = b"".join(path.read_bytes() for path in spool.rglob("*")) + json.dumps(exported()).encode()
     if connection.vendor == "sqlite":
         content += database_bytes()
-    assert str(entry.key).encode() in content  # erased records stay in their place
+    assert str(entry.key).encode() in content  # erased records keep their place in the chain
     assert not any(text in content for text in secrets)
 
 

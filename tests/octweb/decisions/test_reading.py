@@ -112,7 +112,7 @@ def test_version_filter_covers_all_versions_of_the_name(recorded, ids, client, r
 
 def test_person_named_in_utf8_is_found_by_the_same_letters(recorded, client):
     path = f"/api/v1/models/{recorded.pk}/predict/"
-    sent = {"Octweb-Subject": "Jürgen Łoś".encode().decode("latin-1")}  # as WSGI gives the bytes of a header
+    sent = {"Octweb-Subject": "Jürgen Łoś".encode().decode("latin-1")}  # WSGI decodes the bytes of a header as Latin-1
     answer = client.post(path, json.dumps({"rows": [ROW]}), content_type="application/json", headers=sent)
     collecting.collect()
     key = answer.json()["predictions"][0]["decision"]
@@ -384,7 +384,7 @@ def test_erasure_on_request_stays_one_after_retention(recorded, ids, client, set
 
 def test_retention_erases_later_records_of_younger_blocks(recorded, ids, client, settings, monkeypatch):
     label = model_file(recorded).tree.classes[0]
-    export_chain(io.StringIO())  # seals the decisions
+    export_chain(io.StringIO())  # seals the decisions into a block
     send(client, f"decisions/{ids[0]}/override", {"label": label, "reason": "Jane Doe called"})
     erasing.erase_old(datetime.now(UTC) + timedelta(days=settings.RECORD_KEEP_DAYS + 1))
     assert "Jane Doe" not in "".join(ChainEntry.objects.values_list("payload", flat=True))

@@ -70,4 +70,4 @@ def test_a_command_refuses_and_the_limits_begin_small(tmp_path):
     code = "from octweb import settings as s; print(s.MAX_ROWS, s.MAX_TRAINING_SECONDS, s.MAX_QUEUED_RUNS)"
     environment |= {"OCTWEB_MAX_ROWS": "77"}
     process = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert process.stdout.split() == ["77", "60", "3"]  # what is set counts
+    assert process.stdout.split() == ["77", "60", "3"]  # a limit that is set replaces the default of the demo

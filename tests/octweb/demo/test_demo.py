@@ -89,13 +89,14 @@ def full_of_things(user, document) -> TreeModel:
     rows = ContentFile(CSV.encode(), name="rows.csv")
     batch.enqueue(owner=user, model=model, file=rows, source_name="rows.csv")
     experiments.start(owner=user, dataset=data, candidates=[{"method": "cart"}], folds=3, test_share=0.2)
-    runs.delete(runs.cancel(runs.enqueue(owner=user, dataset=data, method="cart")))  # which can be brought back
+    # a deleted run that could still be restored
+    runs.delete(runs.cancel(runs.enqueue(owner=user, dataset=data, method="cart")))
     workbenches.open_for(owner=user, dataset=data)
     create_token(owner=user)
     return model
 
 
-# coming in
+# The tests below are about entering the demo.
 
 
 def test_without_the_demo_there_is_no_such_address(settings, client):
@@ -177,10 +178,10 @@ def test_demos_are_limited_per_network_and_in_all(settings):
     settings.DEMO_VISITORS = 3
     for end in ("1", "2"):
         assert Client(REMOTE_ADDR=f"2001:db8:1:2::{end}").post(BEGIN).status_code == 302
-    refused = Client(REMOTE_ADDR="2001:db8:1:2:ffff::3").post(BEGIN)  # of the same customer
+    refused = Client(REMOTE_ADDR="2001:db8:1:2:ffff::3").post(BEGIN)  # the address belongs to the same customer
     assert (refused.status_code, refused["Retry-After"]) == (429, "3600")
     assert "2 demos were begun from your network within a day" in refused.content.decode()
-    demo.end(Visit.objects.first())  # an end does not give the place back
+    demo.end(Visit.objects.first())  # the daily limit counts the visit even after its end
     assert Client(REMOTE_ADDR="2001:db8:1:2::4").post(BEGIN).status_code == 429
     assert Client(REMOTE_ADDR="192.0.2.1").post(BEGIN).status_code == 302
     refused = Client(REMOTE_ADDR="192.0.2.2").post(BEGIN)
@@ -190,7 +191,7 @@ def test_demos_are_limited_per_network_and_in_all(settings):
     assert "192.0.2" not in "".join(Visit.objects.values_list("origin", flat=True))
 
 
-# what a visitor does
+# The tests below are about visitors' work.
 
 
 @pytest.mark.slow
@@ -240,7 +241,7 @@ def test_limits_hold_with_words(settings):
 
     assert "at most 60 s" in train(time_limit=61).content.decode()
     assert "at most" in train(memory_limit=10**6).content.decode()
-    first = train()  # the method's default is longer
+    first = train()  # the default of the method is longer than the demo permits
     assert (first.status_code, first.json()["parameters"]["time_limit"]) == (201, 60)
     page = browser.get(reverse("runs:new"), {"dataset": stored.json()["id"], "method": "cart"}).content.decode()
     assert re.search(r'name="p_time_limit" value="1"', page)
@@ -289,7 +290,7 @@ def test_no_mail_no_webhook_no_sharing_and_no_approval(cart_document, owner, sta
     assert mailoutbox == []
 
 
-# the end
+# The tests below are about the end of a visit.
 
 
 def test_ended_visit_is_deleted_with_files_and_nothing_else(owner, media, cart_document):
@@ -322,7 +323,7 @@ def test_ended_visit_is_deleted_with_files_and_nothing_else(owner, media, cart_d
     assert not AccessLog.objects.filter(username=user.username).exists()
     assert not Session.objects.exists()
     assert browser.get("/api/v1/runs/").status_code in (401, 403)
-    forget()  # as happens after five seconds
+    forget()  # the cached token expires by itself after five seconds
     assert with_token.get("/api/v1/runs/").status_code == 401
 
 
@@ -344,7 +345,7 @@ def test_only_the_chain_names_the_visitor_afterwards(cart_document):
         for row in table._base_manager.values_list():
             left |= {f"{table.__name__}: {one}" for one in ids for value in row if one in str(value)}
     assert left == set()
-    # the chain of decisions only grows: hash and random name, none of the words that the visitor chose
+    # The chain of decisions only grows. It holds hashes and the random name, but no words that the visitor chose.
     chain = " ".join(str(record.to_json()) for record in Record.objects.all())
     assert visit.user is not None
     assert "Private title" not in chain
@@ -370,7 +371,7 @@ def test_a_run_in_progress_is_stopped(media):
     supervisor._tick = watched
     assert supervisor.run() == "deleted"
     assert len(children) == 2
-    assert children[0].poll() is not None  # the child has ended
+    assert children[0].poll() is not None  # the child process has ended
     assert not TrainingRun.objects.filter(pk=run.pk).exists()
 
 
@@ -383,7 +384,7 @@ def test_the_visitor_ends_it_at_once(media):
     assert "Try it now" in answer.content.decode()
     assert files_in(media) == set()
     visit.refresh_from_db()
-    assert visit.user is None  # the row stays until the day is over, since it counts
+    assert visit.user is None  # the row stays until the day is over, because it counts towards the daily limit
     assert not get_user_model().objects.exists()
 
 

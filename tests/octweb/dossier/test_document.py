@@ -27,7 +27,7 @@ def test_every_node_is_drawn_within_the_page_width(leaves):
     assert seen == {v.id for v in tree.nodes} or len(drawn) == MOST
     for p in drawn:
         assert float(re.search(r'width="(\d+)"', p.svg)[1]) <= PAPER
-        assert "<script" not in p.svg  # a class is called so
+        assert "<script" not in p.svg  # one of the classes is named like this
     assert sum(len(p.svg) for p in drawn) < LARGEST_HTML / 2
 
 
@@ -91,7 +91,7 @@ def test_what_is_missing_is_said_under_its_heading(tmp_path):
     assert "No rows were held out" in page
     assert "There was no proof with the model" in page
     assert "This dossier is not signed" in page
-    assert "<dt>Method</dt><dd>CART</dd>" in page  # its title
+    assert "<dt>Method</dt><dd>CART</dd>" in page  # the page shows the method's title
 
 
 def test_the_numbers_of_the_record_are_on_the_page(tmp_path):

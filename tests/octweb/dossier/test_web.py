@@ -114,7 +114,8 @@ def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, st
     assert done.count("exported") == 12
     call_command("audit", "--json")
 
-    # who may read: nobody else before the approval, everyone with a token after it; only owner and administrators make one
+    # Before the approval nobody else may read it. Afterwards every token may. Only owner and administrators may make
+    # one.
     client.force_login(stranger)
     assert client.get(f"/models/{model.pk}/dossier/html/").status_code == 404
     assert client_of(stranger).get(address).status_code == 404
@@ -177,7 +178,7 @@ def test_old_dossiers_are_removed_but_the_last_one_stays(model, owner):
         before = now - timedelta(days=age)
         ModelDossier.objects.filter(pk=job.pk).update(created=before, finished=before)
     later = now + timedelta(days=2)
-    assert actions.tidy(later) == 2  # the row of the older one, and then its file
+    assert actions.tidy(later) == 2  # the older dossier loses its row and, as an orphan, its file
     assert ModelDossier.objects.get().file.name == "dossiers/50.zip"
     assert actions.tidy(later) == 0
     assert default_storage.exists("dossiers/50.zip")
@@ -243,7 +244,7 @@ def test_key_page_with_unusable_key_file_answers_503(host, settings, client, db,
     host("web")
     client.get("/dossier-key/")
     host("worker")
-    signing.private_key(settings.DOSSIER_KEY)  # not registered
+    signing.private_key(settings.DOSSIER_KEY)  # creates a key file with an unregistered key
     if content is not None:
         settings.DOSSIER_KEY.write_bytes(content)
     assert_key_page_says_that_key_is_unusable(client)

@@ -69,9 +69,9 @@ def test_the_exact_search_gets_the_thresholds_that_it_can_prove(dataset):
 
     few = tried()
     assert {depth for depth, _ in few} == {1, 2, 3, 4, 5}
-    dataset.rows = 10**9  # three columns are few
+    dataset.rows = 10**9  # with so many rows, three columns mean few features
     many = tried()
-    assert {depth for depth, _ in many} == {1, 2, 3, 4}  # five levels would not be proved in the time
+    assert {depth for depth, _ in many} == {1, 2, 3, 4}  # a tree of five levels could not be proved in the time
     assert many[max(many)] < max(few.values())
 
 
@@ -124,8 +124,9 @@ def test_the_simplest_within_one_standard_error_is_recommended(experiment, candi
     ("said", "kind"),
     [
         ({"status": "optimal", "gap": 0.0}, "proved"),
-        ({"status": "optimal", "gap": 0.04}, "gap"),  # the gap that was asked for
-        ({"status": "time_limit", "gap": 5e-7}, "gap"),  # light rows among heavy ones: a better tree may exist
+        ({"status": "optimal", "gap": 0.04}, "gap"),  # the gap that the user permitted
+        # a row of small weight may still be wrong, so a better tree may exist
+        ({"status": "time_limit", "gap": 5e-7}, "gap"),
         ({"status": "time_limit", "gap": None}, "heuristic"),
     ],
 )
@@ -195,7 +196,7 @@ def test_ties_and_base_rate_are_named_on_page_and_api(browser, client_of, owner,
     finish(candidates[1], [1.0, 0.9, 0.8], leaves=8)
     page = " ".join(browser.get(f"/experiments/{experiment.pk}/").content.decode().split())
     assert " ".join(f"tied: {candidates[0].name}, {candidates[1].name}".split()) in page
-    assert "most frequent class" not in page  # records of an earlier version do not count it
+    assert "most frequent class" not in page  # records of earlier versions do not contain this count
     for candidate in candidates:
         for record in candidate.records:
             record["base_correct"] = 18
@@ -333,7 +334,8 @@ def test_pages_before_during_and_after(browser, experiment, candidates, finish):
     text = browser.get(live, {"seen": seen}).content.decode()
     assert "recommended" in text
     assert "so far" in text
-    assert f'<dd class="why">{candidates[0].name}</dd>' in text  # the highest, told apart from others of its method
+    # the best candidate, whose name differs from that of others with the same method
+    assert f'<dd class="why">{candidates[0].name}</dd>' in text
     assert browser.get(reverse("experiments:chart", args=[experiment.pk])).json()["data"]
     answer = browser.post(reverse("experiments:open", args=[candidates[0].pk]))
     assert answer.url.startswith("/models/")
@@ -347,10 +349,10 @@ def test_pages_before_during_and_after(browser, experiment, candidates, finish):
     assert "Stopping…" not in text
     assert "stopped by you after 0 of 4 fits" in text
     assert "Go on" in text
-    assert "<dt>Tried</dt><dd>1 <small>of 2</small></dd>" in text  # what was stopped was not tried
+    assert "<dt>Tried</dt><dd>1 <small>of 2</small></dd>" in text  # a stopped candidate does not count as tried
     runs = browser.get(reverse("searches")).content.decode()
     assert "1 of 2 tried" in runs
-    for value, words in (("succeeded", "Finished"), ("cancelled", "Stopped")):  # as their badges call them
+    for value, words in (("succeeded", "Finished"), ("cancelled", "Stopped")):  # the badges use the same words
         assert f'<option value="{value}">{words}</option>' in runs
 
 
@@ -369,7 +371,7 @@ def test_start_from_the_page_and_the_plan_that_it_shows(browser, dataset):
     refused = browser.post(url, data | {"kinds": []})
     assert refused.status_code == 200
     assert "Tick at least one kind of question." in refused.content.decode()
-    assert not refused.context["planned"].trials  # the plan does not promise what nobody asked for
+    assert not refused.context["planned"].trials  # the plan must not promise anything that the user did not ask for
 
 
 @pytest.mark.parametrize("name", ["detail", "live", "chart"])
@@ -444,9 +446,10 @@ def test_labels_of_equal_size_candidates_do_not_overlap():
     words = {a["yanchor"]: a for a in layout["annotations"] if "leaves" in a["text"]}
     assert "recommended" in words["top"]["text"]
     assert "highest" in words["bottom"]["text"]
-    assert words["top"]["y"] == pytest.approx(69.0)  # below the bar of the other, which stands at the same place
+    # below the error bar of the other candidate, which has the same size
+    assert words["top"]["y"] == pytest.approx(69.0)
     assert words["bottom"]["y"] == pytest.approx(73.0)
-    assert words["top"]["x"] != words["bottom"]["x"]  # beside each other, not one over the other
+    assert words["top"]["x"] != words["bottom"]["x"]  # the two labels are side by side and do not overlap
     low, high_end = layout["yaxis"]["range"]
     assert low < 69.0
     assert high_end > 73.0

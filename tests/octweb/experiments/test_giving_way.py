@@ -24,7 +24,7 @@ from tests.octweb.runs.test_worker import wait_for, worker  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FIT = 1.0  # seconds of a fit after which another job can come first
+FIT = 1.0  # seconds of one fit; another job can come first only after it
 EARLIER = timedelta(minutes=1)
 
 
@@ -70,7 +70,7 @@ def test_candidate_is_preempted_after_a_fit_and_resumes(slow, quick_run):
     assert 1 <= len(first) < 3
     assert (slow.attempt, slow.gave_way, slow.deaths) == (1, 1, 0)
     tasks = DBTaskResult.objects.filter(task_path=Candidate.TASK)
-    assert max(tasks.values_list("priority", flat=True)) == -19  # before candidates that have not begun, after runs
+    assert max(tasks.values_list("priority", flat=True)) == -19  # before candidates that have not begun, but after runs
     assert supervise(TrainingSupervisor, run) == RunStatus.SUCCEEDED
     assert supervise(CandidateSupervisor, slow) == RunStatus.SUCCEEDED
     slow.refresh_from_db()
@@ -139,7 +139,8 @@ def test_page_of_waiting_run_shows_reason_and_longest_wait(slow, quick_run, clie
     WorkerBeat.objects.create(name="one", seen_at=timezone.now())
     assert wait_of(run).words == "a worker is free and takes it now."
     begun(slow, 500)
-    assert wait_of(run).longest == pytest.approx(120 + 1.1 * FIT + 10)  # one fit, however long the candidate has run
+    # one fit, however long the candidate has run already
+    assert wait_of(run).longest == pytest.approx(120 + 1.1 * FIT + 10)
     client.force_login(owner)
     text = client.get(f"/runs/{run.pk}/").content.decode()
     assert "Number 1 in the queue: it waits for one fit of an experiment. As things stand it starts within 3:00" in text

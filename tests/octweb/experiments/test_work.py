@@ -53,7 +53,8 @@ def test_candidates_run_to_recommendation_and_estimate(owner, dataset, client):
     assert model.unseen_accuracy == pytest.approx(found.chosen.score.mean)
     for (
         candidate
-    ) in experiment.candidates.all():  # the trees of the folds are in the model file, where the checker counts them
+        # the model file contains the trees of the folds, so that the checker can count them
+    ) in experiment.candidates.all():
         assert len(json.loads(candidate.document)["rows"]["fold_trees"]) == 3
         assert candidate.trees == {}
         assert not any("tree" in record for record in candidate.records)

@@ -30,7 +30,7 @@ def test_recommended_label_is_below_overlapped_candidate():
         "color": "var(--ink-2)",
         "width": 1.5,
         "dash": "dot",
-    }  # as faint as the grid it was missed
+    }  # the line is faint like the grid, but differs from it
 
 
 def test_words_with_nothing_in_their_way_stand_at_their_own_bar():

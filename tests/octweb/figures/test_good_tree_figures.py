@@ -34,7 +34,7 @@ def test_icicle_rows_have_equal_width_and_nest(seed):
         assert spans[-1][1] == whole
         assert all(one[1] == other[0] for one, other in itertools.pairwise(spans))
         own = {end for _, end in spans}
-        assert ends is None or ends <= own  # every part of the first row ends where a part below it does
+        assert ends is None or ends <= own  # each part of a row ends where some part of the row below ends
         ends = ends or own
         assert not any("<b>" in text for text in (*trace["text"], *trace["hovertext"]))
 

@@ -57,7 +57,7 @@ def test_a_bracket_says_the_gap_at_the_end():
     assert layout["xaxis"]["range"] == [
         0.0,
         1.02 * 5,
-    ]  # the words stand in the margin, not in time that is still to come
+    ]  # the labels are in the margin, so the axis needs no extra time for them
     closed = progress_figure([{"t": 1.0, "bound": 0.8, "incumbent": 0.8, "tree": [], "line": 3}])["layout"]
     assert "shapes" not in closed
 

@@ -289,7 +289,8 @@ def test_the_answers_that_codes_give_are_counted():
         "2 rows answer yes because of a special value: −9 in 2 rows. 1 row answers no because of a special value: 999 in 1 row."
         in note
     )
-    (note,) = coded((), Threshold(feature=0, threshold=4.5))  # nobody declared them, and 999 stands alone
+    # no code is declared, and a single 999 is not enough to suspect one
+    (note,) = coded((), Threshold(feature=0, threshold=4.5))
     assert "2 rows answer yes because of what may be a code: −9 in 2 rows." in note
     assert "999" not in note
 

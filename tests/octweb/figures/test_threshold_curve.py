@@ -32,7 +32,7 @@ def test_picture_and_curve_share_axis_and_cut_line(classes):
     layout = figure["layout"]
     curve = [t for t in figure["data"] if t.get("yaxis") == "y2"]
     assert [t["name"] for t in curve] == ["rows wrong", "fewest"]
-    assert not any("xaxis" in t for t in figure["data"])  # one axis of values
+    assert not any("xaxis" in t for t in figure["data"])  # both plots share one axis of values
     low = layout["yaxis2"]["domain"]
     high = layout["yaxis"]["domain"]
     assert low[1] < high[0]
@@ -44,7 +44,7 @@ def test_picture_and_curve_share_axis_and_cut_line(classes):
     assert low[1] < shapes["reach"]["y1"] < high[0]
     wrong = int((tree.predict(X) != codes).sum())
     assert (shapes["now"]["xanchor"], shapes["now"]["yanchor"]) == (own, wrong)
-    # the page has a legend of its own
+    # The page has a legend of its own, so the figure gets lower.
     assert without_legend(figure)["layout"]["height"] < layout["height"]
 
 

@@ -196,7 +196,7 @@ def test_hover_has_the_whole_rule_and_every_count_without_markup():
 
 def test_names_are_text_and_not_markup():
     figure = tree_figure(tree_of(6, classes=4, seed=1))
-    del figure["layout"]["meta"]  # for the page, which sets it as text
+    del figure["layout"]["meta"]  # the page inserts these as text, not as markup
     text = json.dumps(figure)
     assert "<script" not in text
     assert "<i>" not in text
@@ -206,7 +206,7 @@ def test_path_and_chosen_node_stand_out():
     tree = tree_of(6, classes=2, seed=3)
     path = tree.path_to(tree.leaves[-1].id)
     data = {t["name"]: t for t in tree_figure(tree, path=path, chosen=1)["data"]}
-    assert len(_outlines(data["path"])) == len(path)  # one for each band, and the end
+    assert len(_outlines(data["path"])) == len(path)  # one outline for each band, and one for the leaf
     assert len(_outlines(data["chosen"])) == 1
     assert len(_outlines(data["on the path"])) == len(set(path) - {1})
     assert data["on the path"]["line"]["color"] == "var(--ink)"

@@ -200,7 +200,7 @@ def test_a_workbench_and_its_data_set_go_and_come_back_in_order(browser, bench):
     assert page(browser, "workbench:detail", bench.pk)
     delete(browser, "workbench", bench)
     datasets.delete(now(data))
-    for _ in range(2):  # what needs another thing goes first
+    for _ in range(2):  # two passes, because dependents must be purged before the objects that they need
         tidy(timezone.now() + timedelta(days=31))
     assert not Workbench.objects.exists()
     assert not type(data).objects.exists()

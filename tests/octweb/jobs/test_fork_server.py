@@ -93,7 +93,7 @@ def test_signals_reach_the_group_of_one_child_and_its_end_is_told(server, enviro
     os.killpg(killed.pid, signal.SIGKILL)
     assert killed.wait(60) == -signal.SIGKILL
     assert ended.poll() is None
-    os.killpg(ended.pid, signal.SIGTERM)  # a training keeps its best tree
+    os.killpg(ended.pid, signal.SIGTERM)  # at SIGTERM a training keeps its best tree
     assert ended.wait(120) == 0
     assert json.loads((tmp_path / "ended" / "stdout").read_text().splitlines()[-1])["correct"] > 200
 
@@ -141,5 +141,5 @@ def test_a_process_that_keeps_none_starts_none(environment, tmp_path):
 def test_it_ends_with_its_worker(server):
     """The last test, for it ends the process that the others share."""
     assert server.alive
-    server.process.stdin.close()  # as when the worker has ended
+    server.process.stdin.close()  # the same happens when the worker ends
     assert server.process.wait(120) == 0

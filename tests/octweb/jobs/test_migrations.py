@@ -51,7 +51,7 @@ def test_what_was_served_under_a_name_still_is(owner, staff, register):
     try:
         older = migrate_with_originals([("registry", "0004_steps_into_the_chain")])
         for name, (pinned, models) in names.items():
-            if pinned is not None:  # the third was retired, so the highest approved one answered
+            if pinned is not None:  # the third version was retired, so the highest approved one was served
                 older.get_model("registry", "Family").objects.filter(name=name).update(pinned_id=models[pinned - 1].pk)
     finally:
         migrate_with_originals(newest)

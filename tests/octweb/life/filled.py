@@ -9,7 +9,7 @@ import numpy as np
 from octweb.life.models import DailyCount
 from octweb.registry.document.model_files import model_file
 
-ROWS = 60  # of a day
+ROWS = 60  # rows of one day
 
 
 def today():

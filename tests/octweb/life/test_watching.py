@@ -182,7 +182,7 @@ def test_look_of_the_night_takes_place_once_after_six(year, monkeypatch):
     assert look_at_due(early) == 0
     late = early + timedelta(minutes=2)
     assert look_at_due(late) == 1
-    monkeypatch.setattr(looking._Nights, "done", None)  # another worker
+    monkeypatch.setattr(looking._Nights, "done", None)  # as in another worker process
     assert look_at_due(late) == 0
     assert look_at_due(late + timedelta(days=1)) == 1
     assert Alarm.objects.exists()

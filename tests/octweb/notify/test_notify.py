@@ -75,7 +75,7 @@ def test_a_message_is_signed_and_says_what_ended(hook, owner, ended_run):
     url, received = hook
     wish = Wish.objects.create(user=owner, webhook=f"{url}/hook?a=1")
     on_end(sender=TrainingRun, job_id=str(ended_run.pk))
-    assert received == []  # the worker goes on with its next job
+    assert received == []  # the worker sends nothing itself, so it can start its next job
     deliver_all()
     ((path, signature, body),) = received
     assert path == "/hook?a=1"
@@ -148,7 +148,7 @@ def test_failed_delivery_is_retried_with_growing_delays(hook, owner, ended_run):
     for _ in range(MAX_TRIES):
         before = timezone.now()
         assert deliver_due() == 1
-        assert deliver_due() == 0  # it is not due yet
+        assert deliver_due() == 0  # the next try is not due yet
         delivery = Delivery.objects.get()
         delays.append(round((delivery.due - before).total_seconds()))
         Delivery.objects.update(due=timezone.now())
@@ -172,7 +172,7 @@ def test_delivery_of_a_dead_worker_is_sent_by_the_next_one(hook, owner, ended_ru
     Wish.objects.create(user=owner, webhook=url)
     on_end(sender=TrainingRun, job_id=str(ended_run.pk))
     list(deliveries._claim_due())
-    Delivery.objects.update(due=timezone.now())  # its lease is over
+    Delivery.objects.update(due=timezone.now())  # as if the lease had run out
     assert deliver_due() == 1
     assert len(received) == 1
     assert Delivery.objects.get().state == DeliveryState.DELIVERED
@@ -208,7 +208,7 @@ def test_mail_goes_where_it_is_configured_and_wished(owner, ended_run, settings)
     on_end(sender=TrainingRun, job_id=str(ended_run.pk))
     deliver_all()
     assert mail.outbox[0].to == ["olga@example.org"]
-    assert mail.outbox[0].subject == "octweb: Night run finished"  # the word of the pages
+    assert mail.outbox[0].subject == "octweb: Night run finished"  # the subject uses the same word as the pages
     assert "http" not in mail.outbox[0].body
     settings.ADDRESS = "https://trees.example.org"
     on_end(TrainingRun, job_id=str(ended_run.pk))
@@ -221,7 +221,7 @@ def test_the_page_keeps_wishes_and_refuses_bad_addresses(client, owner, hook):
     client.force_login(owner)
     refused = client.post(reverse("notify"), {"webhook": "gopher://x"})
     assert refused.status_code == 200
-    assert 'value="gopher://x"' in refused.content.decode()  # what was typed can be mended
+    assert 'value="gopher://x"' in refused.content.decode()  # the field keeps the text, so that the user can correct it
     assert not Wish.objects.exists()
     assert client.post(reverse("notify"), {"webhook": url, "test": "1"}).status_code == 302
     assert "Waiting" in client.get(reverse("notify")).content.decode()
@@ -230,7 +230,7 @@ def test_the_page_keeps_wishes_and_refuses_bad_addresses(client, owner, hook):
     assert "Delivered" in client.get(reverse("notify")).content.decode()
     assert "HMAC" in client.get(reverse("notify")).content.decode()
     Wish.objects.update(failures=MAX_FAILURES, trouble="No answer.")
-    client.post(reverse("notify"), {"webhook": url})  # "save to try again"
+    client.post(reverse("notify"), {"webhook": url})  # saving the form again is how a user retries
     assert (Wish.objects.get().failures, Wish.objects.get().trouble) == (0, "")
     client.post(reverse("notify"), {"webhook": ""})
     assert Wish.objects.get().webhook == ""
@@ -265,7 +265,7 @@ def test_second_test_waits_for_the_first_one(client, owner, hook):
     assert "Your last test is still on its way." in page
     assert 'hx-trigger="load delay:1s"' in page
     deliver_all()
-    assert len(received) == 1  # a test has no retries
+    assert len(received) == 1  # a test is not retried
     text = client.get(reverse("notify"), headers={"HX-Request": "true"}).content.decode()
     assert "status 500" in text
     assert "hx-get" not in text

@@ -15,8 +15,8 @@ from octweb.notify.webhook import Envelope, Undelivered, is_public, send
 from tests.conftest import ROOT
 
 ENVELOPE = Envelope(id="11111111-2222-3333-4444-555555555555", message={"event": "test"})
-SECONDS = 0.5  # the deadline of these tests
-PATIENCE = 60.0  # of a fault; the machine may be busy
+SECONDS = 0.5  # deadline for one message in these tests
+PATIENCE = 60.0  # a test fails after so many seconds; the machine may be busy
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
@@ -200,18 +200,18 @@ def test_private_and_broken_addresses_are_refused(url):
 @pytest.mark.parametrize(
     ("address", "public"),
     [
-        # IPv4
+        # IPv4 addresses
         ("8.8.8.8", True), ("1.1.1.1", True), ("0.0.0.0", False), ("0.1.2.3", False), ("10.0.0.1", False), ("100.64.0.1", False),
         ("127.0.0.1", False), ("169.254.169.254", False), ("172.16.0.1", False), ("192.168.1.1", False),
         ("192.0.0.1", False), ("192.0.0.9", False), ("192.0.0.171", False), ("192.88.99.1", False),
         ("192.0.2.1", False), ("198.18.0.1", False), ("198.51.100.1", False), ("203.0.113.1", False),
         ("224.0.0.1", False), ("239.255.255.250", False), ("240.0.0.1", False), ("255.255.255.255", False),
-        # IPv6
+        # IPv6 addresses
         ("2606:4700::1111", True), ("2a00:1450:4001::1", True), ("::", False), ("::1", False), ("fe80::1%eth0", False), ("fc00::1", False),
         ("fd12:3456::1", False), ("fec0::1", False), ("feff::1", False), ("ff02::1", False), ("ff0e::1", False),
         ("100::1", False), ("1000::1", False), ("4000::1", False), ("5f00::1", False), ("2001:db8::1", False), ("3fff::1", False),
         ("2001:1::1", False), ("2001:10::1", False), ("2001:20::1", False),
-        # IPv6 that embeds IPv4: compatible, mapped, translated, NAT64, 6to4, Teredo
+        # IPv6 addresses that embed IPv4: compatible, mapped, translated, NAT64, 6to4, Teredo
         ("::127.0.0.1", False), ("::8.8.8.8", False), ("::ffff:10.0.0.1", False), ("::ffff:192.0.0.9", False), ("::ffff:8.8.8.8", True),
         ("::ffff:0:7f00:1", False), ("::ffff:0:808:808", False),
         ("64:ff9b::7f00:1", False), ("64:ff9b::a9fe:a9fe", False), ("64:ff9b::c000:9", False), ("64:ff9b::808:808", True),
@@ -247,6 +247,7 @@ def test_documented_check_accepts_only_what_was_sent(serve):
     assert not is_genuine("another secret", headers, body, now=now)
     assert not is_genuine("the secret", headers, body + b" ", now=now)
     assert not is_genuine("the secret", headers | {"Webhook-Id": "2"}, body, now=now)
-    assert not is_genuine("the secret", headers, body, now=now + 301)  # replayed later
+    # a message that is replayed five minutes later must be refused
+    assert not is_genuine("the secret", headers, body, now=now + 301)
     later = headers | {"Webhook-Timestamp": str(int(now) + 600)}
     assert not is_genuine("the secret", later, body, now=now + 600)

@@ -61,9 +61,9 @@ def test_an_approved_name_belongs_to_one_owner(register, owner, stranger, staff)
     other = register(owner=stranger)
     approved = actions.approve(actions.ask_for_approval(draft, by=owner), by=staff)
     assert approved.family.name == "small-cart"
-    later = register(owner=stranger, name="small-cart")  # the name is public now
+    later = register(owner=stranger, name="small-cart")  # the first family now has this name in public
     assert later.family.name == "small-cart-2"
-    # a draft that had the name before gets another one when it is approved, and its history says so
+    # A draft that had the name before gets another one at its approval, and its history states that.
     served = actions.approve(actions.ask_for_approval(other, by=stranger), by=staff)
     assert served.family.name == "small-cart-3"
     assert "small-cart-3" in served.events.order_by("id").last().reason
@@ -117,7 +117,8 @@ def test_the_state_machine(model, staff, state, verb):
         actions.STEPS[verb](model, by=staff, reason="because")
         model.refresh_from_db()
         assert model.state == ALLOWED[state, verb]
-        event = ReviewEvent.objects.exclude(before=F("after")).last()  # approval without a choice also serves
+        # an approval without a choice also serves the model, which is one more event
+        event = ReviewEvent.objects.exclude(before=F("after")).last()
         assert (event.before, event.after, event.by, event.reason) == (state, model.state, staff, "because")
     else:
         with pytest.raises(Conflict):

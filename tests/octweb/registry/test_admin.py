@@ -39,7 +39,7 @@ def test_tree_certificate_and_check_are_in_view(admin, register, model, staff):
     for words in ("leaf_penalty", "checked again from the file", "no version of this name is served", "width"):
         assert words.lower() in text.lower()
     assert "<textarea" not in text
-    assert f"{timezone.localtime(model.created):%H:%M}" in text  # the clock of the pages, not "3:59 p.m."
+    assert f"{timezone.localtime(model.created):%H:%M}" in text  # the time format of the other pages, not "3:59 p.m."
     actions.ask_for_approval(model, by=staff, reason="for the winter")
     actions.approve(model, by=staff)
     second = register(document=trained("cart", depth=1))

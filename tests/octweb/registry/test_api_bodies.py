@@ -15,7 +15,7 @@ import pytest
 from octweb.registry.prediction.request_bodies import ARROW_FILE, ARROW_STREAM, CSV
 from tests.octweb.small_models import small_table
 
-pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # how bodies are read, and what is said of them
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # these tests only parse bodies
 
 
 def records(n: int = 40) -> list[dict]:
@@ -213,7 +213,7 @@ def test_views_and_words_that_share_their_room_are_refused(client_of, owner, mod
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer = post(client_of(owner), model, body, ARROW_STREAM)
     assert (answer.status_code, "unpacks to more than" in answer.json()["detail"]) == (413, True)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # in kB
 
 
 WORDS = {
@@ -237,7 +237,7 @@ def test_lines_that_end_as_on_an_old_machine_are_counted(client_of, owner, model
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer = post(client_of(owner), model, body, CSV)
     assert (answer.status_code, "too many" in answer.json()["detail"]) == (413, True)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # in kB
 
 
 def test_damaged_arrow_bodies_are_never_a_server_error(client_of, owner, model):

@@ -10,7 +10,7 @@ from octweb.registry.lifecycle import actions
 from tests.octweb.registry.test_api_predict import ROW, predict
 from tests.octweb.small_models import small_table
 
-pytestmark = pytest.mark.one_database  # what is computed from the tree
+pytestmark = pytest.mark.one_database  # everything is computed from the tree
 
 
 def explain(client, model, body):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.octweb.registry.test_pages import dataset  # noqa: F401  (fixture)
 
-pytestmark = pytest.mark.one_database  # what is computed from the tree
+pytestmark = pytest.mark.one_database  # everything is computed from the tree
 
 
 def test_pictures_and_who_sees_them(register, dataset, client_of, owner, stranger, staff):  # noqa: F811
@@ -18,7 +18,7 @@ def test_pictures_and_who_sees_them(register, dataset, client_of, owner, strange
     assert client.get(f"{base}/tree/?leaf={2 * model.leaves - 2}").json() != tree
     lit = client.get(f"{base}/tree/?leaf={','.join(str(i) for i in range(2 * model.leaves - 1))}").json()
     marked = next(t for t in lit["data"] if t["name"] == "on the path")
-    assert sum(x is None for x in marked["x"]) >= 2 * model.leaves - 2  # every card
+    assert sum(x is None for x in marked["x"]) >= 2 * model.leaves - 2  # every card is highlighted
     assert client.get(f"{base}/nodes/0/").json()["data"]
     assert client.get(f"{base}/nodes/0/?legend=0").json()["layout"]["showlegend"] is False
     statuses = {f"{base}/{rest}": status for rest, status in (

@@ -167,7 +167,7 @@ def test_300_malformed_bodies_never_break_the_server(model, client_of, owner):
         spoiled = _spoil(rng, {"rows": [ROW, ROW]})
         try:
             data = orjson.dumps(spoiled)
-        except TypeError:  # integers beyond 64 bits, which other programs do send
+        except TypeError:  # orjson refuses integers beyond 64 bits, but other programs do send them
             data = repr(spoiled).replace("'", '"').replace("None", "null").replace("True", "true").encode()
         if rng.random() < 0.3:
             at = rng.randrange(len(data) + 1)

@@ -43,7 +43,7 @@ def test_lists_have_the_base_rate_beside_each_accuracy(client, owner, staff, mea
     client.force_login(owner)
     assert f"one answer: {rate}" in client.get(reverse("registry:list")).content.decode()
     history = client.get(reverse("registry:detail", args=[measured.pk]) + "?mode=history").content.decode()
-    assert history.count(f"one answer: {rate}") >= 2  # beside the title, and in the line of the version
+    assert history.count(f"one answer: {rate}") >= 2  # once beside the title, and once in the line of the version
     actions.ask_for_approval(measured, by=owner)
     client.force_login(staff)
     review = client.get(reverse("registry:review-page", args=[measured.pk])).content.decode()

@@ -182,8 +182,9 @@ def test_owner_and_administrators_read_the_checklist(client_of, register, data, 
             assert record["open"] == sum(line["state"] == "open" for line in record["checklist"])
     actions.ask_for_approval(model, by=owner)
     actions.approve(model, by=staff, reason="Known.")
-    assert client_of(stranger).get(f"/api/v1/models/{model.pk}/").status_code == 200  # approved: all may read it
-    assert client_of(stranger).get(address).status_code == 404  # and still nothing of its rows
+    # all users may read an approved model
+    assert client_of(stranger).get(f"/api/v1/models/{model.pk}/").status_code == 200
+    assert client_of(stranger).get(address).status_code == 404  # they still learn nothing about its rows
 
 
 def test_open_items_need_a_note(client, client_of, register, data, staff):

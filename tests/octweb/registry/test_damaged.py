@@ -19,7 +19,7 @@ from tests.octweb.batch.conftest import job, rows_csv  # noqa: F401
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
 
-# how pages and jobs say it
+# Only texts of pages and jobs are tested here, so one database suffices.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database, pytest.mark.usefixtures("media")]
 
 

@@ -65,7 +65,7 @@ def test_the_record_has_what_the_contract_says(files):
     expected = {"column": "age", "value": 40, "op": "<=", "threshold": 45.0, "distance": 5.0}
     assert {key: step[key] for key in expected} == expected
     flip = third["flip"]
-    # the column is whole: 46 is the first age beyond 45; the median absolute deviation of the ages is 15
+    # Ages are integers, so 46 is the first age above 45. Their median absolute deviation is 15.
     assert flip["changes"] == {"age": [40, 46]}
     assert flip["distance"] == pytest.approx(6 / 15)
     assert (flip["label"], flip["proved"]) == ("yes", True)

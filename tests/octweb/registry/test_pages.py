@@ -69,7 +69,7 @@ def test_the_page_in_its_modes(client, register, dataset, owner, method, paramet
     if model.leaves == 1:
         text = get(client, owner, model).content.decode()
         assert "The tree is a single leaf and asks nothing" in text
-        assert "The setting depth is 0" in text  # without a click
+        assert "The setting depth is 0" in text  # visible without a click
 
 
 @pytest.mark.one_database
@@ -89,7 +89,7 @@ def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, 
     for below, n, said in (
         (0.031, 1_000_000, True),
         (0.029, 1_000_000, False),
-        (0.031, 50, False),  # so few rows: chance explains the difference
+        (0.031, 50, False),  # with so few rows, chance explains the difference
     ):
         accuracy = changed["metrics"]["train"]["accuracy"] - below
         changed["metrics"]["cross_validation"] |= {"accuracy": accuracy, "correct": round(accuracy * n), "n": n}
@@ -132,7 +132,7 @@ def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_d
     assert (here.same, here.lines is None) == (there.same, there.lines is None)
     assert list((settings.DATA_DIR / reader.FOLDER).iterdir()) == []
     assert check_claim(model).agrees
-    # what cannot be read is said as it is for small tables: there are no rows
+    # If rows cannot be read, the page treats the model as one without rows, as for small tables.
     rows._read_rows.cache_clear()
     settings.MAX_READING_SECONDS = 0.01
     assert rows.rows_of(model) is None
@@ -144,7 +144,7 @@ def test_following_a_row(client, register, dataset, owner):
     model = register(dataset=dataset)
     _, labels = small_table()
     text = get(client, owner, model, "?line=7").content.decode()
-    assert "Follow row" in text  # this file keeps no lines
+    assert "Follow row" in text  # this file has no line numbers
     assert "row 7 comes here" in text
     assert f"actually {labels.classes[labels.codes[6]]}" in text
     assert "row 7 comes here" in get(client, owner, model, "?row=7").content.decode()
@@ -181,9 +181,9 @@ def test_try_it(client, register, owner):
     [
         ("7.5", 7.5, 7.5),
         ("−7.5", -7.5, -7.5),
-        ("7,5", 7.5, 7.5),  # not 75
+        ("7,5", 7.5, 7.5),  # a decimal comma, so not 75
         ("1,234.5", 1234.5, 1234.5),
-        ("1,234", 1234, "1,234"),  # of a file with decimal commas it has two meanings, and is refused
+        ("1,234", 1234, "1,234"),  # ambiguous if the file has decimal commas, so it is refused then
         ("12,34", 12.34, 12.34),
         ("1,2,3", "1,2,3", "1,2,3"),
     ],

@@ -70,7 +70,7 @@ def test_a_visitor_of_the_demo_has_a_limit(grown, settings, client_of, table):  
     TreeModel.objects.update(owner=visit.user)
     with pytest.raises(Conflict, match="1 is the limit"):
         prune(TreeModel.objects.get(), by=visit.user)
-    with pytest.raises(Conflict, match="1 is the limit"):  # nor is a tree of another program brought
+    with pytest.raises(Conflict, match="1 is the limit"):  # the same limit holds for a tree from another program
         import_tree(owner=visit.user, file=io.BytesIO(b"{}"), source_name="tree.json", dataset=grown.dataset)
 
 

@@ -35,7 +35,7 @@ def _trained(path, **parameters):
 def rows(tmp_path_factory):
     """The small table with two classes, as a file."""
     path = tmp_path_factory.getbasetemp() / "two.csv"
-    # the third class is another name of the second
+    # Renaming the third class to the second one leaves two classes.
     path.write_text(
         "\n".join(line[:-1] + "b" if line.endswith(",c") else line for line in csv_of_small_table().split("\n"))
     )

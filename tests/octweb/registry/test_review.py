@@ -93,7 +93,7 @@ def test_unseen_rows_that_the_served_version_learned_from_are_said_to_favour_it(
     data = datasets.create(owner=owner, file=file, source_name="a.csv", name="A", target="class")
     model, same = (trained_on(register, data, depth) for depth in (1, 2))
     everything = trained_on(register, data, 2, held_out=0.0)
-    assert compare_with_served(model, same).learned == 0  # the same rows were held out of both
+    assert compare_with_served(model, same).learned == 0  # both models have the same held-out rows
     comparison = compare_with_served(model, everything)
     assert comparison.learned == comparison.unseen.rows > 0
     actions.ask_for_approval(everything, by=everything.owner)
@@ -161,7 +161,8 @@ def test_approving_serves_only_where_it_is_asked_for(client, staff, second, serv
     assert actions.served_version(second.family).version == version
     assert model_by_name(second.family.name, None).version == version
     assert (model_by_name(second.family.name, 2) is not None) is (version == 2)
-    assert model_by_name(second.family.name, 1).pk == served.pk  # by its number, whatever the name alone answers with
+    # a version number selects its version, whichever version the name alone selects
+    assert model_by_name(second.family.name, 1).pk == served.pk
 
 
 def test_the_first_version_is_served_by_a_step_of_its_own_too(client, client_of, staff, stranger, model):
@@ -173,7 +174,7 @@ def test_the_first_version_is_served_by_a_step_of_its_own_too(client, client_of,
     model.refresh_from_db()
     api = client_of(stranger)
     assert (model.state, model.served_since) == (State.APPROVED, None)
-    assert api.get(f"/api/v1/models/{model.pk}/").status_code == 200  # approved, so people reach it by its id
+    assert api.get(f"/api/v1/models/{model.pk}/").status_code == 200  # it is approved, so users reach it by its id
     for address in ("/v2/models/small-cart", "/v2/models/small-cart/versions/1", "/v2/models/small-cart/ready"):
         assert api.get(address).status_code == 404
     assert api.post("/v2/repository/index").json() == []
@@ -227,7 +228,7 @@ def test_who_approved_is_not_who_served(owner, staff, second):
 
 
 def test_an_older_version_does_not_take_over_by_itself(register, staff, served, second):
-    older = register()  # version 3, asked for later than version 4 is approved
+    older = register()  # version 3, submitted only after version 4 is approved
     newer = register()
     for model in (newer, older):
         actions.ask_for_approval(model, by=model.owner)
@@ -268,7 +269,7 @@ def test_a_served_name_needs_a_letter_or_a_digit(client, staff, second, served):
     assert second.family == before
     page = client.post(f"/models/{second.pk}/publish/", {"name": "Ward 5, triage!", "back": "review"}, follow=True)
     assert "Version 1 of <code>ward-5-triage</code>" in " ".join(page.content.decode().split())
-    assert "pattern=" not in page.content.decode()  # a browser would refuse such a name without saying why
+    assert "pattern=" not in page.content.decode()  # a browser would refuse such a name without giving a reason
 
 
 def test_a_rejected_model_says_who_why_and_how_to_ask_again(client, staff, owner, second):
@@ -287,7 +288,7 @@ def test_the_first_page_says_what_came_back_until_it_is_asked_again(client, staf
 
     assert back(owner) == []
     actions.withdraw(second, by=owner, reason="Not yet.")
-    assert back(owner) == []  # taken back by the owner, who knows
+    assert back(owner) == []  # the owner withdrew it, so there is nothing to tell
     actions.ask_for_approval(second, by=owner)
     actions.ask_back(second, by=staff, reason="Which counters?")
     assert back(owner) == [(second.pk, State.DRAFT, "Which counters?")]

@@ -25,7 +25,7 @@ def test_true_claims_pass_and_the_last_line_is_json(files, capsys):
 
 
 def test_a_false_claim_ends_with_status_1(files, cart_document, capsys):
-    changed = json.loads(json.dumps(cart_document))  # other tests read the same
+    changed = json.loads(json.dumps(cart_document))  # a copy, because other tests read the same document
     changed["certificate"]["correct"] += 1
     (files / "model.json").write_text(json.dumps(changed))
     with pytest.raises(SystemExit) as error:

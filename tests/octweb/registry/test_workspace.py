@@ -107,7 +107,8 @@ def test_a_row_is_followed_by_the_line_of_the_uploaded_file(table, owner, client
         assert "Follow line" in text
         assert f"line {line} comes here" in text
         assert f'value="{line}" size="6"' in text
-        assert client.get(address, {"row": place + 1}).context["walk"] == page.context["walk"]  # addresses from before
+        # addresses of earlier versions must still work
+        assert client.get(address, {"row": place + 1}).context["walk"] == page.context["walk"]
     for line, words in (
         (1, "On line 1 of the uploaded file there is no row"),
         (402, "On line 402 of"),
@@ -224,7 +225,7 @@ def test_without_held_out_rows_no_training_number_stands_in_their_place(table, o
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/?mode=performance").content.decode()
     assert "Accuracy on unseen rows was not evaluated" in page
-    assert "over the folds" not in page  # nobody ran any
+    assert "over the folds" not in page  # no folds were run
     crossed = scene_of(trained_on(table, owner, share=0.0, folds=3), owner)
     assert performance.chosen_part(crossed) == "folds"
     assert performance.mistakes(crossed, "folds")["n"] == 400
@@ -259,7 +260,7 @@ def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, own
     matches = re.findall(
         r'data-figure-url="([^"]+)"', client.get(f"/models/{model.pk}/?mode=performance&part=training").content.decode()
     )
-    assert matches == []  # pictures that are made from the rows
+    assert matches == []  # no picture that needs the rows is offered
     text = " ".join(client.get(f"/models/{model.pk}/?mode=performance").content.decode().split())
     assert ("no rows were held out" in text) == bool(made.get("folds"))
 
@@ -331,12 +332,13 @@ def costs_of(wrong, at, rows=1000):
     ("wrong", "at", "ends", "words"),
     [
         ((90, 14, 10, 12, 15, 90), 2, ("1.5", "4.5"), "2 to 5 rows more"),
-        ((90, 14, 10, 12, 15, 10), 2, ("1.5", "5.5"), "at most 5 rows more"),  # without a gap between the two
+        # the two values are adjacent, without one between them
+        ((90, 14, 10, 12, 15, 10), 2, ("1.5", "5.5"), "at most 5 rows more"),
         ((90, 10, 9, 90, 9), 1, ("1.5", "2.5"), "1 row fewer"),
         ((7, 10, 12), 1, ("0.5", "2.5"), "3 fewer to 2 more"),
         ((10, 10), 0, ("0.5", "1.5"), "not one row more or fewer"),
         ((90, 10, 90), 1, None, None),
-        ((90, 10, 9), -1, None, None),  # no row answers yes to the tree's own threshold
+        ((90, 10, 9), -1, None, None),  # no row answers yes at the tree's own threshold
     ],
 )
 def test_the_range_in_which_hardly_more_rows_are_wrong(wrong, at, ends, words):
@@ -393,7 +395,7 @@ def test_two_trees_are_compared_on_rows_that_neither_has_seen(table, owner, clie
     for either in (
         found,
         compare_pair(large, small),
-    ):  # the interval is of the difference that is named, whatever the order
+    ):  # the interval belongs to the stated difference, whatever the order of the pair
         assert f"the accuracy of {ahead.title} (version {ahead.version}) is" in either.sentence
     assert found.sentence == compare_pair(large, small).sentence
     assert compare_pair(small, small).sentence.startswith("The two trees give the same answer")
@@ -457,7 +459,7 @@ def test_a_smaller_tree_that_does_as_well_on_the_same_unseen_rows_is_named(table
     assert small.leaves < large.leaves
     TreeModel.objects.filter(pk__in=[small.pk, other_rows.pk]).update(unseen_accuracy=large.unseen_accuracy)
     found = smaller_model(scene_of(large, owner))
-    assert found["model"] == small  # the one of other rows has fewer leaves
+    assert found["model"] == small  # the model of the other rows has still fewer leaves, but does not count
     client.force_login(owner)
     page = " ".join(client.get(f"/models/{large.pk}/?mode=tree&node=0&tab=below").content.decode().split())
     assert "A smaller tree does as well." in page
@@ -467,4 +469,4 @@ def test_a_smaller_tree_that_does_as_well_on_the_same_unseen_rows_is_named(table
     assert smaller_model(scene_of(large, owner)) is None
     TreeModel.objects.filter(pk=small.pk).update(unseen_accuracy=large.unseen_accuracy)
     actions.share(large, by=owner, username=stranger.username, level="read")
-    assert smaller_model(scene_of(large, stranger)) is None  # not theirs to see
+    assert smaller_model(scene_of(large, stranger)) is None  # this user may not see the smaller model
