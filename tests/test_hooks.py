@@ -9,11 +9,11 @@ import pytest
 from tests.conftest import ROOT
 from tests.test_styles import sources
 
-# Parts of Django's administration, which our style changes and another package writes.
+# Django's administration writes these parts, and our style changes them.
 OF_DJANGO = {"readonly", "flex-container", "errornote"}
-# Plotly writes these; `field-…` is a row of the administration.
+# Plotly writes these. `field-…` is a row of Django's administration.
 OF_OTHERS = re.compile(r"^(svg-container|main-svg|js-plotly-plot|plotly|modebar.*|field-.*|hoverlayer|drag.*)$")
-# For the programs that show a notebook.
+# Programs that show a notebook read these.
 FOR_OTHERS = {"octweb-tree"}
 WRITTEN = re.compile(r"(?<![\w\[-])data-([a-z][a-z-]*)(?=[\s=>\"'{/])")
 DATASET = re.compile(r"(?<!self\.)\bdataset\.([a-z][a-zA-Z]*)")
@@ -26,7 +26,7 @@ POINTERS = re.compile(
     rf"(?<![\w-])(?:for|form|list|popovertarget|aria-(?:labelledby|describedby|controls|owns|activedescendant))={VALUE}",
     re.S,
 )
-# htmx finds the new element of a refreshed part by the id of the old one; it keeps the focus, and scripts keep what is open
+# Htmx matches the elements of a refreshed part by id. It keeps the focus, and scripts keep what is open.
 SELECTORS = re.compile(r"(?:querySelector(?:All)?|closest|matches)\(([^;\n]*?)\)")
 FOUND_AGAIN = re.compile(r"hx-preserve|hx-swap-oob")
 KEEPS_STATE = {"a", "button", "details", "input", "select", "summary", "textarea"}
@@ -66,7 +66,7 @@ def attributes_without_reader(texts: dict[str, str]) -> set[str]:
     styles, scripts, pages = split_by_kind(texts)
     read = {kebab(name) for name in DATASET.findall(scripts)}
     read |= set(re.findall(r"data-([a-z][a-z-]*)", scripts + selectors(styles)))
-    read |= set(re.findall(r"\[data-([a-z][a-z-]*)\]", pages))  # the targets of htmx
+    read |= set(re.findall(r"\[data-([a-z][a-z-]*)\]", pages))  # htmx finds its targets by these
     return set(WRITTEN.findall(pages)) - read
 
 

@@ -52,7 +52,7 @@ def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
         "trainer/tree/splits",
         "trainer/check/proof",
         "trainer/check/recount",
-    )  # the checker shares no code with what it checks
+    )  # the checker shares no code with the program that it checks
     found = {name: places for name, text in modules("trainer", "octweb", but=apart) if (places := asked_kinds(text))}
     assert found == {}
     assert asked_kinds("if isinstance(split, Threshold | Linear): pass") == ["line 1: Linear", "line 1: Threshold"]
@@ -62,7 +62,8 @@ def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
 def test_the_price_of_a_leaf_in_rows_is_computed_by_the_problem_only():
     """`Problem.kappa`, an exact fraction."""
     price = re.compile(r"\bleaf_penalty \* (?:\w+\.)*n\b(?!_)|\bn \* (?:\w+\.)*leaf_penalty\b")
-    apart = ("trainer/check/proof", "trainer/check/recount")  # the checker shares no code with what it checks
+    # the checker shares no code with the program that it checks
+    apart = ("trainer/check/proof", "trainer/check/recount")
     found = [name for name, text in modules("trainer", "octweb", but=apart) if price.search(text)]
     assert found == [str(Path("trainer/data/problem.py"))]
     assert price.search("cost = problem.leaf_penalty * problem.n,")
@@ -88,7 +89,8 @@ def test_a_side_constraint_is_named_in_its_declaration_by_each_family_that_keeps
     found = [
         name for name, text in modules("trainer", "octweb", but=apart) if re.search(r'"(fairness|monotone)"', text)
     ]
-    assert found == [str(Path("trainer/training/proof_file.py"))]  # that the checker searches it by itself
+    # this text says that the checker searches such a tree itself
+    assert found == [str(Path("trainer/training/proof_file.py"))]
 
 
 @pytest.mark.parametrize("kind", [e for e in Evidence if "-" in e])
@@ -180,6 +182,6 @@ def public_classes(*folders: str) -> dict[str, list[str]]:
 
 
 def test_each_public_class_name_is_defined_once():
-    wire_names = {"RowsSerializer"}  # the prefix of the application names them in the API schema
+    wire_names = {"RowsSerializer"}  # the API schema puts the name of the application before these names
     classes = public_classes("trainer", "octweb")
     assert {name: places for name, places in classes.items() if len(places) > 1 and name not in wire_names} == {}

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 STATIC = ROOT / "static"
 DEFINED = re.compile(r"(?<![\w-])(--[a-z][\w-]*)\s*:")
-# a name that a template or a script completes, like var(--c{{ look }}), ends in what comes before the gap
+# Templates and scripts complete some names, like var(--c{{ look }}). Such a name ends before the gap.
 USED = re.compile(r"var\(\s*(--[a-z][\w-]*)\s*([),{]|\$\{)|getPropertyValue\(\s*[\"'](--[a-z][\w-]*)[\"']")
 TYPES = {"static": ".css .js", "templates": ".html .css", "octweb": ".py", "trainer": ".py .html"}
 
@@ -37,7 +37,7 @@ def defined(text: str) -> set[str]:
 def undefined(styles: dict[str, str], pages: dict[str, str]) -> list[str]:
     """'file: --name' for each name that neither a style nor the file itself defines."""
     known = set().union(*(defined(text) for text in styles.values()))
-    # a page may set a property for its elements, which the style reads
+    # A page may set a property that the style of its elements reads.
     known |= set().union(*(set(re.findall(r"(--[a-z][\w-]*):", text)) for text in pages.values()))
     return [f"{name}: {v}" for name, text in (styles | pages).items() for v in sorted(used(text) - known)]
 

@@ -68,7 +68,7 @@ def imported(package: str) -> set[str]:
     return found - sys.stdlib_module_names - {package}
 
 
-# which package brings a module: the search of the whole environment is made once
+# Maps a module to its package. The search of the whole environment takes long, so it runs once.
 owners_of_modules = functools.cache(packages_distributions)
 
 
@@ -81,9 +81,10 @@ def test_what_the_library_alone_needs_is_what_the_page_says():
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     said = set(re.search(r"the library needs -->.*?pip install (numpy[^\n]*)", page, re.DOTALL)[1].split())
     owners = owners_of_modules()
-    # mlflow is of an extra, and its pins are not octweb's, so that it is in the clients' environment alone; plotly is for `plot`
+    # mlflow belongs to an extra. Its pins conflict with octweb's, so it is only in the environment of the clients.
+    # `plot` needs plotly.
     assert "`plot` of a tree needs plotly" in page
-    # dask is for `evaluate --dask`, which says so if it is missing
+    # `evaluate --dask` needs dask, and reports if it is missing.
     assert {plain(owners[name][0]) for name in imported("trainer") - {"mlflow", "plotly", "dask"}} == said
 
 
@@ -107,7 +108,7 @@ def test_the_wheel_needs_every_package_that_is_imported(package):
         "dask": "distributed",
         "botocore": "django-storages",
         "threadpoolctl": "scikit-learn",
-    }  # by what they come
+    }  # these packages arrive as dependencies of others
     names = {brought.get(n) or plain(owners[n][0]) for n in imported(package) - {"trainer", "octweb"} if n in owners}
     assert sorted(names - wanted) == []
 
@@ -127,11 +128,11 @@ def test_the_library_works_where_django_is_not():
 @pytest.mark.slow
 def test_from_the_wheel_to_a_proved_tree_and_a_served_page(tmp_path):
     walk = Walk(tmp_path, ready=True)
-    walk.all_steps()  # raises where a step fails
+    walk.all_steps()  # raises if a step fails
     if processor_can():
-        assert sorted(tmp_path.rglob("share/**/*.nbc")) == []  # the wheel's kernels were enough
+        assert sorted(tmp_path.rglob("share/**/*.nbc")) == []  # the kernels of the wheel were enough
     assert "stop" in walk.seconds
-    assert (walk.work / "site" / "octweb.sqlite3").exists()  # --data, relative to where the command was given
+    assert (walk.work / "site" / "octweb.sqlite3").exists()  # --data is relative to the folder of the command
 
 
 @pytest.mark.parametrize("built", [True, False])

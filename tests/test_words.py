@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 FOLDERS = ("trainer", "octweb", "templates", "docs", "benchmarks", "checker", "deploy", "static")
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 SUFFIXES = {".py", ".html", ".txt", ".md", ".js", ".mjs"}
-# what to write: what not to write, and an example
+# what to write → pattern of what not to write, and an example
 WORDS = {
     "a plain relative clause": (
         r"\b(?:that which|thereof|whereof|wherein|therein|whereby|thereupon|whence)\b",

@@ -15,7 +15,7 @@ import psutil
 
 STILL_SECONDS = 5.0
 LOOK_SECONDS = 0.25
-BUSY_SHARE = 0.02  # of one processor; threads that only look at the clock now and then stay below
+BUSY_SHARE = 0.02  # share of one processor; threads that only check the clock now and then use less
 
 
 class StoodStill(AssertionError):

@@ -32,7 +32,8 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 3000.0  # seconds for what must come at all, also where kernels are compiled on a busy machine; no step is judged by its time
+# seconds within which each step must end, even if a busy machine compiles kernels; no step is judged by its time
+PATIENCE = 3000.0
 OURS = re.compile(r"OCTWEB|DJANGO|NUMBA|PYTHON|DATABASE_URL|VIRTUAL_ENV|^(HOST|PORT|SCRIPT_NAME)$")
 WHERE = "import octweb, trainer, json; print(json.dumps([octweb.__file__, trainer.__file__]))"
 
@@ -61,17 +62,17 @@ class Walk:
         self.bin = self.folder / "venv" / "bin"
         self.work = self.folder / "work"
         self.work.mkdir(parents=True)
-        self.seconds: dict[str, float] = {}  # by the clock; other work on the machine counts as well
+        self.seconds: dict[str, float] = {}  # wall seconds, which include other work on the machine
         self.processor: dict[
             str, float
-        ] = {}  # of the processes that a step started, and of the server that runs meanwhile
+        ] = {}  # seconds of the processes that a step started, and of the server that runs meanwhile
         self.process: subprocess.Popen[bytes] | None = None
-        # as a newcomer has it: no setting of octweb, and a home of one's own
+        # A newcomer has no setting of octweb and an empty home folder.
         self.environment = {k: v for k, v in os.environ.items() if not OURS.search(k)}
         self.environment |= {"HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder / "share")}
         if ready:
             self.environment["OCTWEB_WARM"] = (
-                "0"  # only the kernels of `exact` are in the wheel, and no other is called
+                "0"  # the wheel contains only the kernels of `exact`, and no other is called
             )
         if warm and "NUMBA_CACHE_DIR" in os.environ:
             self.environment["NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
@@ -145,7 +146,7 @@ class Walk:
             "--quiet",
         ]
         if self.fresh:
-            same = self.python == sys.executable  # the pins are those of this interpreter
+            same = self.python == sys.executable  # the pins are for this interpreter
             self.run(*pip, *(["-c", ROOT / "requirements.txt"] if same else []), self.wheel)
         else:
             self.run(*pip, "--no-deps", "--no-index", self.wheel)
@@ -259,7 +260,7 @@ def processor_seconds(running: subprocess.Popen[bytes] | None = None) -> float:
         first = psutil.Process(running.pid)
         for process in [first, *first.children(recursive=True)]:
             with suppress(psutil.NoSuchProcess):
-                spent += sum(process.cpu_times()[:4])  # with those of its children that ended
+                spent += sum(process.cpu_times()[:4])  # includes children that have ended
     return spent
 
 

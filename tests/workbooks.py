@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
-DAY = 1  # styles
+DAY = 1  # numbers of cell styles
 MOMENT = 2
 CLOCK = 3
 STYLES = (

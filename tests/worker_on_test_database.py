@@ -22,12 +22,12 @@ from tests.fork_of_worker import ForkOfWorker
 
 if "OCTWEB_TEST_HOLD" in os.environ:
     settings.COMMAND = [sys.executable, str(Path(__file__).with_name("held_child.py"))]
-# before anything here knows of the database: a job never does
+# This comes before any use of the database, because a job never knows the database.
 fork_server._kept.append(ForkOfWorker(environment_of_child()))
 settings.FORK_SERVER = True
 settings.DATABASES["default"] |= json.loads(os.environ["OCTWEB_TEST_DATABASE"])
 settings.MEDIA_ROOT = os.environ["OCTWEB_TEST_FILES"]
-# neither a lease nor a grace is over because the machine is slow: tests end leases themselves
+# A slow machine must not end a lease or a grace period. The tests end leases themselves.
 settings.WORKER_LEASE_SECONDS = settings.WORKER_GRACE_SECONDS = 600
 settings.STORAGES["default"] = {
     "BACKEND": "django.core.files.storage.FileSystemStorage",
@@ -35,7 +35,7 @@ settings.STORAGES["default"] = {
 }
 django.setup()
 with contextlib.suppress(AttributeError):
-    del connections["default"]  # a fork has one that was made for the database of the fork server
+    del connections["default"]  # a fork has a connection for the database of the fork server
 
 from django.core.management import call_command
 

@@ -31,7 +31,7 @@ def editing(site: Site, draw: random.Random, amount: int, seconds: float) -> str
         bench = draw.choice(benches)
         wishes = sorted(draw.sample(WISHES, draw.randint(1, 4)))
         victim = draw.choice(KINDS)
-        with ThreadPoolExecutor(1) as caller:  # a web server may die while it answers
+        with ThreadPoolExecutor(1) as caller:  # in a thread, because the web server may die while it answers
             call = caller.submit(_post, site, f"/api/v1/workbenches/{bench}/edits/", {"wishes": wishes})
             time.sleep(draw.uniform(0, 0.06 if victim == "web" and draw.random() < 0.5 else 2.5))
             _two_processes(site, benches)
@@ -62,7 +62,7 @@ def _judge(site: Site, asked: dict[str, dict[int, list[str]]], killed: Counter[s
         for number, wishes in wanted.items():
             if number not in stored or stored[number]["wishes"] != wishes:
                 raise Broken(f"step {number} of workbench {bench} lost its wishes {wishes}")
-        extra += len(stored) - 1 - len(wanted)  # the first step is that of the opening
+        extra += len(stored) - 1 - len(wanted)  # the first step is made when the workbench is opened
         now = site.call("GET", f"/api/v1/workbenches/{bench}/")[1]["step"]
         if now["number"] != max(stored) or now["wishes"] != wanted.get(max(stored), []):
             raise Broken(f"workbench {bench} does not stand at the last edit")

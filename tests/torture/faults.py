@@ -24,7 +24,7 @@ import psycopg
 from tests.torture.kills import revive
 from tests.torture.site import ENDED, PATIENCE, ROOT, SHORT, Broken, Site, small_csv
 
-GRACE_SECONDS = 10  # OCTWEB_WORKER_GRACE_SECONDS as it is by itself
+GRACE_SECONDS = 10  # the default of OCTWEB_WORKER_GRACE_SECONDS
 
 
 def database(site: Site) -> Any:
@@ -110,7 +110,7 @@ def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> s
 
     command = [sys.executable, str(ROOT / "manage.py"), "train", str(folder / "data.csv"), "--target=class", "--method=cart",
                f"--output={folder / 'model.json'}"]  # fmt: skip
-    environment = site.environment | {"NUMBA_DISABLE_JIT": "1"}  # the compiler writes files of its own
+    environment = site.environment | {"NUMBA_DISABLE_JIT": "1"}  # the compiler would write files of its own
     process = subprocess.run(
         command, env=environment, capture_output=True, text=True, preexec_fn=limit, timeout=PATIENCE
     )

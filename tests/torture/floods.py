@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from tests.torture.site import Broken, Site, multipart, small_csv
 
-FLAT_MB = 30.0  # allocators and caches fill for a while; an hour of 317,800 calls took 20
+FLAT_MB = 30.0  # allocators and caches fill up for a while; an hour with 317,800 calls took 20 MB
 
 
 def mutated(draw: random.Random, valid: bytes) -> bytes:
@@ -73,7 +73,7 @@ def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> s
         ("/api/v1/datasets/", multipart({"name": "x", "target": "class"}, gzip.compress(small_csv(), mtime=0), "x.csv.gz"), form),
         ("/api/v1/datasets/", multipart({"name": "x", "target": "class"}, _parquet(), "x.parquet"), form),
     ]  # fmt: skip
-    for path, body, kind in bodies:  # the valid ones are valid
+    for path, body, kind in bodies:  # the bodies that are later damaged must be valid at first
         status, answer = site.call("POST", path, body, Content_Type=kind)
         if status != 201:
             raise Broken(f"a valid body is refused: {path} {status} {answer}")
@@ -95,7 +95,8 @@ def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> s
             statuses[status] += 1
             if status == 201:
                 accepted[path.split("/")[3]] += 1
-                if path.startswith("/api/v1/runs/"):  # wounds that did not hurt: the workers need not train it
+                # the damage left the body valid, but the workers need not train this run
+                if path.startswith("/api/v1/runs/"):
                     site.call("POST", f"{path}{answer['id']}/cancel/", b"")
             if status >= 500:
                 raise Broken(f"{path} answered {status} to seed {seed}: {str(answer)[:300]}")

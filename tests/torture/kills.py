@@ -21,7 +21,7 @@ def kills(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     seen: dict[str, set[int]] = {}
     until = time.monotonic() + seconds
     strike = time.monotonic() + 1
-    while time.monotonic() < until or len(asked) < amount:  # a slow machine asks for all of them, too
+    while time.monotonic() < until or len(asked) < amount:  # a slow machine, too, must start all runs
         if len(asked) < amount:
             key = f"run-{len(asked)}"
             hard = draw.random() < 0.3
@@ -30,14 +30,15 @@ def kills(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
                 if hard
                 else site.new_run("small", "cart", key, depth=3)
             )
-            if status == 201:  # a server killed in the middle leaves the key to ask again with
+            if status == 201:  # if a killed server gave no answer, the same key is sent again
                 asked[key] = answer["id"]
         elif all(site.run(pk).get("status") in ENDED for pk in asked.values()):
             break
         for child in site.children():
             note_child(child, seen)
         if time.monotonic() >= strike and len(asked) - ended(site, asked) > 0:
-            # a run whose child is killed has failed; half of them are left to survive, however slow the machine is
+            # A run fails if its child is killed. At most half of them are killed, so that the others survive on a slow
+            # machine, too.
             killed[strike_one(site, draw, children=killed["child"] < amount // 2)] += 1
             strike = time.monotonic() + draw.uniform(0.5, 4)
         time.sleep(0.05)

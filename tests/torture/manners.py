@@ -27,10 +27,10 @@ from tests.torture.mixed import addresses, body
 from tests.torture.site import PATIENCE, SHORT, Broken, Site, small_csv
 from tests.torture.uploads import FORM, Watch
 
-IDLE = 1050  # connections that say nothing
-GROWN_MB = 700.0  # of the web server by bodies of 32 MB
+IDLE = 1050  # connections that send nothing
+GROWN_MB = 700.0  # memory by which bodies of 32 MB may enlarge the web server
 PORT_SECONDS = 15.0
-DISK_MB = 90  # of a small disk; below 50 free ones the server calls it full
+DISK_MB = 90  # size of a small disk; the server calls it full if less than 50 MB are free
 
 
 def http_manners(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
@@ -89,14 +89,14 @@ def _packed(site: Site, model: dict[str, Any]) -> str:
         "zstd": bytes(pa.Codec("zstd").compress(content)),
     }  # fmt: skip
     for coding, sent in ways.items():
-        for one in (sent, iter([sent[:10], sent[10:]])):  # the second one goes in chunks
+        for one in (sent, iter([sent[:10], sent[10:]])):  # the second form is sent in chunks
             status, _, found = _ask(line, "POST", address, one, Content_Encoding=coding, **own)
             if (status, found) != (200, plain):
                 raise Broken(f"{coding}: {status} {found[:200]!r}")
     if (found := _ask(line, "POST", address, iter([content]), **own))[0] != 200:
         raise Broken(f"chunked: {found[0]}")
     bomb = gzip.compress(bytes(100_000_000))
-    line = _line(site)  # while the bomb was made the server closed the other one
+    line = _line(site)  # the server closed the other connection while the bomb was made
     if (status := _ask(line, "POST", address, bomb, Content_Encoding="gzip", **own)[0]) != 413:
         raise Broken(f"a packed body of 100 MB: {status}")
     return "chunked, gzip, deflate and zstd the same answer"
@@ -183,7 +183,7 @@ def master(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
 
     def calls() -> None:
         while not over.is_set():
-            # while the server is away, asking again at once would take the processor from the one that starts
+            # While the server is away, calls without a pause would take the processor from the server that starts.
             if not site.call("GET", "/api/v1/models/")[0]:
                 over.wait(0.1)
 
@@ -211,7 +211,7 @@ def master(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # does not bind beside one that listens
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # makes bind fail while another socket listens
         with contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return True
@@ -246,7 +246,7 @@ def disk_of_the_server_full(site: Site, draw: random.Random, amount: int, second
 
 def _filled(site: Site, other: Site, folder: Path) -> str:
     if "DATABASE_URL" in os.environ:
-        other.token = site.token  # the same database; the disk of the files is full
+        other.token = site.token  # both sites have the same database, but only this one has a full disk for files
     else:
         other.set_up()
     other.start_web()
@@ -263,7 +263,7 @@ def _filled(site: Site, other: Site, folder: Path) -> str:
         raise Broken(f"a full disk: {status} {str(answer)[:200]}, /readyz {ready}")
     reading = other.call(
         "GET", "/api/v1/datasets/"
-    )  # SQLite needs room to read, too, for its index of what was written last
+    )  # SQLite needs free space for reading, too, for the index of its write-ahead log
     if reading[0] not in (200, 503) or (reading[0] == 503 and "disk" not in str(reading[1])):
         raise Broken(f"reading beside a full disk: {reading[0]} {str(reading[1])[:200]}")
     filler.unlink()

@@ -20,11 +20,12 @@ from tests.bombs import BOMBS
 from tests.torture.site import ENDED, PATIENCE, Broken, Site, multipart
 from tests.torture.uploads import FORM, numbers
 
-SETTLED = 60.0  # seconds, or a fifth of the time: caches and allocators fill, and then memory is to stay as it is
-FLAT_MB = 60.0  # with files of 20 MB among the calls; `memory` has less
-PAUSE = 0.01  # between predictions of a client
-TRAINING = 60.0  # seconds of a training
-MOST_MB = 20.0  # of an uploaded file
+# seconds, at most a fifth of the campaign, until caches and allocators are full; then memory must stay flat
+SETTLED = 60.0
+FLAT_MB = 60.0  # uploads of 20 MB are among the calls; the campaign `memory` permits less
+PAUSE = 0.01  # seconds between two predictions of one client
+TRAINING = 60.0  # time limit of one training, in seconds
+MOST_MB = 20.0  # size of an uploaded file
 
 
 class Mix:
@@ -38,8 +39,8 @@ class Mix:
         self.statuses: dict[str, Counter[int]] = {
             name: Counter() for name in ("predict", "list", "upload", "bomb", "run")
         }
-        self.took: list[tuple[bool, float]] = []  # whether two trainings were at work, seconds of a prediction
-        self.memory: list[tuple[float, float]] = []  # moment, MB
+        self.took: list[tuple[bool, float]] = []  # whether two trainings were running, and the seconds of a prediction
+        self.memory: list[tuple[float, float]] = []  # seconds since the start, and MB
         self.loads: list[float] = []
         self.trainings = 0
 
@@ -130,7 +131,7 @@ class Mix:
         web = psutil.Process(self.site.web.pid)  # type: ignore[union-attr]
         start = time.monotonic()
         while not self.over.wait(min(2.0, self.seconds / 10)):
-            own = [web, *web.children()]  # without the readers of files, which are children of these
+            own = [web, *web.children()]  # the readers of files are children of these, and do not count
             self.memory.append(
                 (time.monotonic() - start, sum(p.memory_info().rss for p in own if p.is_running()) / 1e6)
             )

@@ -12,10 +12,10 @@ from typing import Any
 from tests.torture.kills import ended, revive, strike_one
 from tests.torture.site import ENDED, LEASE, PATIENCE, SHORT, Broken, Site
 
-FIT = 1.0  # seconds of a fit
+FIT = 1.0  # seconds of one fit
 FOLDS = 4
-VICTIMS = ("child", "worker")  # more deaths might end a candidate, rightly
-SLACK = 30.0  # seconds beside fits and leases, for machines that are slow
+VICTIMS = ("child", "worker")  # more deaths than these may rightly end a candidate
+SLACK = 30.0  # seconds in addition to fits and leases, for slow machines
 
 
 def passing(site: Site, draw: random.Random, amount: int, seconds: float) -> str:

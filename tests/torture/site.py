@@ -23,8 +23,8 @@ from octweb.core.management.commands.serve import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEASE = 4
-SHORT = 60.0  # a campaign of fewer seconds is a test: smaller files, and no judgement by the clock
-PATIENCE = 300.0  # seconds for what always comes, however slow the machine is
+SHORT = 60.0  # seconds; a shorter campaign runs as a test, with smaller files and without judging times
+PATIENCE = 300.0  # seconds within which the expected must happen, however slow the machine is
 ENDED = {"succeeded", "failed", "cancelled"}
 SET_UP = """
 from django.core.management import call_command
@@ -67,7 +67,7 @@ class Site:
             "OCTWEB_WORKER_LEASE_SECONDS": str(LEASE),
             "OCTWEB_RATE_USER": "1000000/min",
             "OCTWEB_MAX_QUEUED_RUNS": "100000",
-            "OCTWEB_WARM": "0",  # many starts, few of which predict
+            "OCTWEB_WARM": "0",  # processes start often, and few of them predict
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(ROOT / "var" / "numba")),
             "DJANGO_SETTINGS_MODULE": "octweb.settings",
         }
@@ -90,7 +90,8 @@ class Site:
             self.start_worker()
 
     def set_up(self) -> None:
-        # without sample data and compressed static files, which take a while; three commands in one process
+        # Sample data and compressed static files take a while, so they are left out. One process runs the three
+        # commands.
         self.environment["DJANGO_SUPERUSER_PASSWORD"] = secrets.token_urlsafe()
         self.token = self.manage("shell", "--no-imports", "-c", SET_UP).strip().splitlines()[-1]
 
@@ -196,7 +197,8 @@ class Site:
         for process in psutil.process_iter():
             try:
                 folder = Path(process.cwd())
-                leads = os.getpgid(process.pid) == process.pid  # not a compiler that it has started
+                # excludes the processes that a child has started, such as a compiler
+                leads = os.getpgid(process.pid) == process.pid
             except (psutil.Error, OSError):
                 continue
             if leads and folder.parent.parent in self.run_folders() and _kind(folder) == word:

@@ -17,7 +17,7 @@ from tests.torture.faults import held
 from tests.torture.site import SHORT, Broken, Site, multipart
 
 FORM = "multipart/form-data; boundary=octweb-torture"
-GROWN_MB = 250.0  # of the web server while it takes files of at most some megabytes; what it grows by is its own code and buffers
+GROWN_MB = 250.0  # growth of the web server by its own code and buffers while it takes files of some megabytes
 READER_MB = 1000.0
 HEALTH_SECONDS = 1.0
 
@@ -34,9 +34,7 @@ class Watch:
 
     def sample(self) -> None:
         own = readers = 0.0
-        processes = (
-            self.web.children()
-        )  # those of the web server; what they start are readers, copies of them for a moment
+        processes = self.web.children()  # the children of these are readers, which are copies of them for a moment
         for process in [self.web, *processes]:
             own += _megabytes(process)
             for reader in process.children() if process in processes else ():
@@ -92,7 +90,7 @@ def bombs(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Files of some kilobytes that unpack to 100 MB: refused or stored by a process with limits, and the web server stays small."""
     megabytes = 5 if seconds < SHORT else 100
     statuses = Counter[int]()
-    site.upload("warm", b"a,y\n" + b"1,u\n2,v\n" * 300_000)  # a reader was used once before it is measured
+    site.upload("warm", b"a,y\n" + b"1,u\n2,v\n" * 300_000)  # the first reader loads code, so it must not be measured
     with Watch(site) as watch:
         for name, file_name, content in made(megabytes):
             status, answer = site.call(

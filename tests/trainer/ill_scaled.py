@@ -16,7 +16,7 @@ def column(r: np.random.Generator, n: int) -> np.ndarray:
         return base * scale
     if kind == 1:
         return r.integers(0, 6, n) * 5e-324
-    if kind == 2:  # small beside its own size
+    if kind == 2:  # the spread is small compared with the values
         return 1e9 + base * scale * 1e-6
     if kind == 3:
         return np.exp(r.normal(scale=8, size=n))
@@ -36,14 +36,14 @@ def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
     r = np.random.default_rng(seed)
     n = int(r.integers(8, 26))
     X = np.column_stack([column(r, n) for _ in range(int(r.integers(1, 5)))])
-    if r.random() < 0.4:  # nearly the same column again
+    if r.random() < 0.4:  # a column that nearly equals another one
         near = X[:, int(r.integers(X.shape[1]))] * (1 + 1e-12 * r.normal(size=n))
         X = np.column_stack([X, near + r.choice([0.0, 1e-9])])
     if r.random() < 0.3:
         X = np.column_stack([X, X.sum(axis=1)])
     y = r.integers(0, int(r.integers(2, 4)), n)
     y[:2] = 0, 1
-    if r.random() < 0.3:  # equal rows of other classes
+    if r.random() < 0.3:  # equal rows may have different classes
         X = np.concatenate([X, X])
         y = np.concatenate([y, r.integers(0, 2, n)])
     return X, y

@@ -40,7 +40,7 @@ TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def signatures() -> dict[str, int]:
     """How many signatures of each kernel are compiled or loaded."""
-    gc.unfreeze()  # a fork has the kernels of the process that it comes from, which are not listed while they are frozen
+    gc.unfreeze()  # a fork inherits kernels from its parent, and frozen objects are not listed
     found = {d.py_func.__qualname__: len(d.signatures) for d in gc.get_objects() if isinstance(d, Dispatcher)}
     gc.freeze()
     return found
@@ -74,7 +74,7 @@ def main() -> None:
     for method, settings in trained:
         table, labels = sample(35 if method == "cut-h" else 130)
         train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))
-    # looked at once, since that takes longer than most of these trainings
+    # This is computed only once, since it takes longer than most of these trainings.
     print(json.dumps({name: str(trained) for name, count in signatures().items() if count != before.get(name, 0)}))
 
 

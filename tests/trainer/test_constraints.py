@@ -12,7 +12,7 @@ from trainer.families.mip import side as mip
 from trainer.milo import BACKENDS, backend
 from trainer.registry import METHODS
 
-COMPANIONS = {"fairness_column", "fairness_class", "fairness_delta"}  # they say how `fairness` is meant
+COMPANIONS = {"fairness_column", "fairness_class", "fairness_delta"}  # they only say what `fairness` means
 DECLARED = {p.name for p in CONSTRAINTS} - COMPANIONS
 
 

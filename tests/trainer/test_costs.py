@@ -20,7 +20,7 @@ from trainer.training.run import TrainRequest, train
 WITH_COSTS = [m.id for m in METHODS if m.parameter("costs")]
 OVER_QUESTIONS = [m for m in WITH_COSTS if get(m).binary]
 CLASSES = "abcd"
-# parameters that name structure, time or the search itself, and mean the same over copies
+# These parameters concern structure, time or the search, and mean the same if rows are replaced by copies.
 FREE = {
     "depth", "leaf_penalty", "max_leaves", "max_columns", "forbidden", "forbidden_pairs", "monotone", "binarise", "bins", "extra_thresholds", "mip_gap",
     "impurity", "pruning", "pruning_folds", "costs", "cost_unit", "goal", "positive", "column_price", "time_limit", "memory_limit", "threads", "seed", "unseen_missing",
@@ -311,7 +311,7 @@ def test_empty_cells_of_a_cost_column_are_named():
 @pytest.mark.parametrize("method", WITH_COSTS)
 def test_each_parameter_counts_rows_or_is_free_of_them(method):
     for parameter in get(method).parameters:
-        free = FREE | ({"min_leaf"} if method == "exact" else set())  # the weights of its copies count rows
+        free = FREE | ({"min_leaf"} if method == "exact" else set())  # here the weights of the copies count as rows
         if method in ("cart", "oc1", "exact", "exact-numeric") or parameter.counts_rows:
             assert parameter.counts_rows != (parameter.name in free), parameter.name
 
@@ -374,7 +374,7 @@ def test_workbench_of_estimator_counts_in_the_unit_of_costs(method):
     free = bench.complete()
     assert bench.cost(free.cost) == pytest.approx(costs["least"])
     tree = bench.tree(free.tree)
-    assert sum(tree.nodes[0].counts) == len(y)  # rows, not copies
+    assert sum(tree.nodes[0].counts) == len(y)  # counts are in rows, not in copies
     wished = bench.complete(["leaf root good"])
     always_good = 5 * int((y == "bad").sum())
     assert bench.cost(wished.cost) == pytest.approx(always_good)
@@ -389,7 +389,8 @@ def test_good_trees_of_estimator_take_an_amount_of_costs():
     bench = make_classifier("exact", depth=1, costs="bad>good=5").workbench(X, y)
     least = bench.complete().cost
     dearest = Fraction(bench.good_trees(slack_cost="3").limit, bench.space.instance.Q)
-    assert bench.cost(least) + 2 < bench.cost(dearest) <= bench.cost(least) + 3 + 1e-9  # in whole steps
+    # the limit is rounded down to a whole step
+    assert bench.cost(least) + 2 < bench.cost(dearest) <= bench.cost(least) + 3 + 1e-9
     by_share = Fraction(bench.good_trees(slack="0.5").limit, bench.space.instance.Q)
     assert bench.cost(by_share) <= 1.5 * bench.cost(least) + 1e-9
     with pytest.raises(ParameterError, match="compared by their costs"):

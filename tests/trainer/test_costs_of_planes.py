@@ -202,7 +202,7 @@ def test_least_cost_by_size_is_that_of_all_planes(method, count):
             continue
         assert frontier.status == Status.OPTIMAL
         assert not frontier.unsettled
-        X, counts = points_of(table, 10 * own)  # thousandths occur
+        X, counts = points_of(table, 10 * own)  # the costs have up to three decimals
         for leaves in range(1, 5):
             most = Fraction(all_planes.best_value(X, counts, 2, 0, most=leaves)) / 1000
             stated = min(point["cost"] for point in frontier.points if point["leaves"] <= leaves)

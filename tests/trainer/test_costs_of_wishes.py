@@ -16,7 +16,7 @@ from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, save
 from trainer.workbench.requests import WorkbenchSession
 
-# so that each method asks all thresholds of a small table
+# With these settings, each method tries all thresholds of a small table.
 MANY_BINS = {"exact": {"binarise": "all-thresholds"}, "exact-numeric": {}, "odt": {"bins": 60}}
 
 

@@ -61,7 +61,7 @@ def request(X, y, cluster, *, folds=0, test_share=0.0, depth=6, group=False, tim
     )
 
 
-# -- trainings ---------------------------------------------------------------------------------------------------------
+# The tests below are about training.
 
 
 def test_training_reports_groups_times_and_unseen_accuracy():
@@ -174,7 +174,7 @@ def test_scikit_learn_routes_groups_to_fit():
     assert len(found["test_score"]) == 3
 
 
-# -- intervals ---------------------------------------------------------------------------------------------------------
+# The tests below are about intervals.
 
 
 def test_agreeing_rows_of_a_group_count_as_one():
@@ -209,7 +209,7 @@ def test_interval_of_groups_has_its_edges():
     assert widest([(0.1, 0.4), (0.1, 0.2)]) == (0.1, 0.4)
 
 
-# -- studies -----------------------------------------------------------------------------------------------------------
+# The tests below are about studies.
 
 
 def study(*, group: bool = False, time: bool = False, **more) -> Study:
@@ -269,7 +269,7 @@ def test_study_refuses_more_folds_than_groups():
         study(group=True, folds=30)
 
 
-# -- how much random folds flatter -------------------------------------------------------------------------------------
+# The tests below measure how optimistic random folds are.
 
 
 def simulate(seed: int, *, group: bool, time: bool) -> tuple[float, float, tuple[float, float]]:

@@ -118,7 +118,7 @@ def test_groups_are_counted_on_the_rows_that_were_not_trained(tmp_path):
     found = made(document, data, tmp_path, groups=["flag", "colour"])
     unseen = [r for r in counted(document, data) if r[1]]
     shown = {one["column"]: {g["group"]: g for g in one["groups"]} for one in found["subgroups"]["columns"]}
-    assert list(shown)[:2] == ["flag", "colour"]  # also a column that the model does not know
+    assert list(shown)[:2] == ["flag", "colour"]  # one of the columns is not in the model
     for column in ("flag", "colour"):
         for value, group in shown[column].items():
             here = [(row["class"], answer) for row, _, answer, _ in unseen if row[column] == value]

@@ -53,5 +53,5 @@ def test_earlier_model_refuses_empty_cells_and_is_written_alike(method):
     assert not any(column.missing is MissingPolicy.LEARN for column in model.tree.schema)
     assert all(node.split.missing is EmptySide.REFUSE for node in model.tree.branches)
     written = model.to_json()
-    assert written.pop("contract")["target"] == {"type": "text"}  # what the classes imply
+    assert written.pop("contract")["target"] == {"type": "text"}  # the contract is derived from the classes
     assert written == document

@@ -35,7 +35,7 @@ def test_cross_validation_and_a_pipeline(method, iris):
     model = make_classifier(method, depth=2)
     alone = cross_val_score(model, X, y, cv=3)
     assert alone.min() > 0.8
-    # a shift and a scale change no order, and the questions about order stay the same
+    # Shift and scale do not change the order of values, so the splits stay the same.
     scaled = cross_val_score(Pipeline([("scale", StandardScaler()), ("tree", model)]), X, y, cv=3)
     assert scaled == pytest.approx(alone, abs=0.05)
     names = ("accuracy", "neg_log_loss", "roc_auc_ovr")
@@ -114,7 +114,7 @@ def test_pandas_of_every_kind_of_column():
             "whole": "numeric", "real": "numeric", "flag": "binary", "plain flag": "binary", "level": "categorical",
             "text": "categorical", "arrow": "numeric",
         }  # fmt: skip
-        # rows in other types of the same columns, and another index, are the same rows
+        # The same rows in columns of other types and with another index get the same answers.
         other = frame.astype({"whole": float, "flag": object, "level": str, "text": object}).set_index(np.arange(n) + 7)
         assert model.predict(other).tolist() == model.predict(frame).tolist()
 
@@ -169,7 +169,7 @@ def routing():
 @pytest.mark.usefixtures("routing")
 def test_weights_are_routed_to_fit_and_score(iris):
     X, y = iris
-    # only rows of weight 1 count: with two classes gone the tree is a leaf
+    # Only rows of weight 1 count. With two classes gone, the tree is a leaf.
     weights = (y == 2).astype(float)
     weights[:2] = weights[60:62] = 1.0
     model = make_classifier("exact-numeric", depth=1)
@@ -242,12 +242,12 @@ def test_a_pipeline_of_text_and_numbers_with_an_encoder():
 def test_skops_saves_and_loads(method, iris, tmp_path):
     X, y = iris
     model = make_classifier(method, depth=2).fit(X, np.array(["a", "b", "c"])[y])
-    import skops.io  # looks through all modules when it is imported, which the other tests need not wait for
+    import skops.io  # importing skops scans all modules, so the other tests do not wait for it
 
     skops.io.dump(model, tmp_path / "model.skops")
     strange = skops.io.get_untrusted_types(file=tmp_path / "model.skops")
     assert strange, "nothing of this package is trusted by itself"
-    # all that has to be trusted is this package
+    # Only types of this package need the user's trust.
     assert all(name.startswith("trainer.") for name in strange), strange
     back = skops.io.load(tmp_path / "model.skops", trusted=strange)
     assert isinstance(back, ESTIMATORS[method])

@@ -47,7 +47,7 @@ from trainer.tree.splits import Threshold
 
 ARRAY_API = "SCIPY_ARRAY_API"
 QUICK = {"depth": 2, "time_limit": 10.0}
-# a bound that is known from the start ends these models at once; bendoct does without, and their own tests do
+# With a bound that is known from the start, these models end at once. Bendoct needs none, and their own tests use none.
 OWN = {key: {"first_tree": "exact"} for key in ("oct", "flowoct", "binoct")}
 
 
@@ -79,8 +79,8 @@ def test_every_check_passes_with_defaults_of_solver_methods(method_id, monkeypat
     with monkeypatch.context() as short:
         short.setattr(estimators, "limits_of", lambda settings: Limits(time=0.03))
         found = check_estimator(make_classifier(method_id), on_fail=None, on_skip=None)
-    # fits that end by the clock are not alike, and where the machine is busy they end too early: these end after rounds of local
-    # search, a few cases, and one node of the solver or, where its first node takes seconds, none
+    # Fits that end by the clock differ, and on a busy machine they end too early. Here they end after some rounds of
+    # local search, a few cases, and one node of the solver, or none if its first node takes seconds.
     again = {r["check_name"] for r in found if r["status"] == "failed"}
     monkeypatch.setattr(tree_model, "SolveOptions", functools.partial(SolveOptions, nodes=1))
     monkeypatch.setattr(
@@ -269,7 +269,7 @@ def proved_as_weighed(found, X, y, weights, depth) -> None:
     assert certificate.status == "optimal"
     own = float(weights[found.predict(X) == y].sum() / total)
     assert own == pytest.approx(certificate.objective, abs=error + 1e-12)
-    # every tree of this depth over these columns, weighed as given: each first question with the best on either side
+    # The best of all trees of this depth over these columns, with the given weights.
     best = max(weighed(X, y, weights, depth) / total, own)
     assert best <= certificate.bound + error + 1e-12
     assert own >= best - 2 * error - 1e-12
@@ -290,7 +290,7 @@ def weighed(X, y, weights, depth) -> float:
 @pytest.mark.parametrize("method", EXACT, ids=lambda m: m.id)
 def test_ensembles_of_scikit_learn_weigh_trees_that_are_exact(method):
     X, y = load_iris(return_X_y=True)
-    # seventeen flowers: five trees of every method in a second
+    # With these seventeen flowers, five trees of any method take a second.
     X = X[45:110:4, 2:]
     y = y[45:110:4] > 1
     boosted = AdaBoostClassifier(small(method), n_estimators=3, random_state=0).fit(X, y)
@@ -462,7 +462,8 @@ def test_empty_cells_new_in_prediction_are_followed_or_refused():
     X = np.array([[1.0], [2.0], [3.0]])
     y = [0, 1, 1]
     gap = [[np.nan]]
-    assert make_classifier("cart").fit(X, y).predict(gap).tolist() == [1]  # the side with more rows
+    # a missing value goes to the side with more rows
+    assert make_classifier("cart").fit(X, y).predict(gap).tolist() == [1]
     with pytest.raises(ValueError, match="contains NaN: column 'x0', row 0"):
         make_classifier("cart", unseen_missing="refuse").fit(X, y).predict(gap)
 
@@ -571,7 +572,7 @@ def test_feature_importances_are_shares_of_rows_per_column():
     X = np.array([[i, 0.5, i % 4] for i in range(40)], float)
     y = np.where(X[:, 0] < 20, 0, np.where(X[:, 2] < 2, 1, 2))
     classifier = make_classifier("cart", depth=2).fit(X, y)
-    # 40 rows meet the first column, and the 20 of its right side the third
+    # The first column is tested on 40 rows, and the third on the 20 rows of the right side.
     assert classifier.feature_importances_ == pytest.approx([40 / 60, 0, 20 / 60])
     lines = make_classifier("bivariate", depth=1).fit(X, y)
     assert lines.feature_importances_.sum() == pytest.approx(1)

@@ -67,12 +67,13 @@ def test_an_interrupted_study_computes_only_what_is_missing(tmp_path, monkeypatc
     study = small()
     first = run_study(study, path=path)
     lines = path.read_text().splitlines()
-    path.write_text("\n".join(lines[:5]) + "\n" + lines[5][:20])  # killed in the middle of a line
+    # as if the process had been killed while it wrote a line
+    path.write_text("\n".join(lines[:5]) + "\n" + lines[5][:20])
     heard: list[tuple[int, int]] = []
     again = run_study(study, path=path, news=lambda record, done, total: heard.append((done, total)))
     assert heard == [(6, 8), (7, 8), (8, 8)]
     assert [r.accuracy for r in again] == [r.accuracy for r in first]
-    monkeypatch.setattr(study_module, "_fold", None)  # nothing is left to compute
+    monkeypatch.setattr(study_module, "_fold", None)  # everything is computed already, so this would fail if called
     renamed = small(datasets=[dataset(name="other name")])
     assert {r.dataset for r in run_study(renamed, path=path)} == {"other name"}
 
@@ -118,7 +119,7 @@ def test_a_fold_that_fails_says_so_and_is_tried_again(tmp_path):
     assert found.cell("three", "OCT").failed == 2
     assert found.cell("three", "OCT").error == "no such tree"
     assert found.text("three", "OCT", "accuracy") == "failed"
-    assert found.comparisons == {}  # no data set on which all have a result
+    assert found.comparisons == {}  # there is no data set for which all methods have a result
     assert sum(r.error == "" for r in read_records(path)) == 2
     json.dumps(found.to_json(), allow_nan=False)
 
@@ -215,7 +216,7 @@ def test_tables():
     low, high = of_folds(12, 20, 2)
     interval = f"({100 * low:.1f} to {100 * high:.1f})"
     assert f"| noise | 50.0 | 60.0 ± 14.1 {interval} | 70.0 ± 28.3 " in text
-    assert "*" in text.split("70.0 ± 28.3")[1].split("|")[0]  # a limit ended it
+    assert "*" in text.split("70.0 ± 28.3")[1].split("|")[0]  # the mark says that a limit ended a fit
     assert "| *average rank* | | *2.00* | *1.00* |" in text
     cell = found.to_json()["results"][0]
     assert (cell["correct"], cell["n"], cell["base_rate"], cell["interval"]) == (12, 20, 0.5, (low, high))
@@ -233,7 +234,7 @@ def test_numbers_have_most_groups_with_enough_rows(seed):
     labels, codes = group_rows(values)
     sizes = np.bincount(codes, minlength=len(labels))
     assert sizes.sum() == len(values)
-    if len(np.unique(values)) == len(values):  # without ties the parts are as equal as they can be
+    if len(np.unique(values)) == len(values):  # without ties, the parts have nearly equal sizes
         assert len(labels) == min(4, max(2, len(values) // FEWEST))
     if len(values) >= 2 * FEWEST + 10:
         assert sizes.min() >= FEWEST or len(labels) == 2

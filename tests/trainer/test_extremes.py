@@ -35,7 +35,7 @@ CASES = {
 
 
 def fitted(method: str, X: np.ndarray, y: np.ndarray):
-    # what is looked at is the tree and its claim, not how long hyperplanes are searched for
+    # The tests check the tree and its claim, so a short search for hyperplanes is enough.
     brief = {"search_seconds": 0.2, "first_trees": "cart"} if method in HYPERPLANES else {}
     model = make_classifier(method, depth=2, time_limit=5.0, **brief)
     with warnings.catch_warnings():
@@ -51,7 +51,7 @@ def test_a_tree_and_no_traceback(method, case):
     X = CASES[case](rng)
     y = rng.integers(0, 2, N)
     y[:2] = 0, 1
-    if case == "both ends" and method in HYPERPLANES:  # they need a range that a number can say
+    if case == "both ends" and method in HYPERPLANES:  # these methods need a range that a float can represent
         with pytest.raises(DataError, match="Scale the column"):
             fitted(method, X, y)
         return
@@ -59,7 +59,7 @@ def test_a_tree_and_no_traceback(method, case):
     leaf = max(np.mean(y == 0), np.mean(y == 1))
     assert (model.predict(X) == y).mean() == pytest.approx(model.certificate_.objective, abs=1e-9)
     assert model.certificate_.bound is None or model.certificate_.bound >= model.certificate_.objective
-    if method != "binoct":  # every leaf of a complete tree has its rows
+    if method != "binoct":  # in a complete tree each leaf needs rows, so it may be worse than a single leaf
         assert model.certificate_.objective >= leaf - 1e-9
 
 
@@ -93,5 +93,5 @@ def test_the_unit_of_a_column_changes_no_optimum(method):
 @pytest.mark.parametrize("method", ["exact", "bendoct", "flowoct", "exact-numeric"])
 def test_thresholds_are_found_between_tiny_values(method):
     x = np.linspace(1e-10, 1e-8, 40)[:, None]
-    y = (np.arange(40) >= 16).astype(int)  # at a quantile
+    y = (np.arange(40) >= 16).astype(int)  # the class changes at a quantile
     assert fitted(method, np.c_[x, np.zeros(40)], y).certificate_.objective == 1.0

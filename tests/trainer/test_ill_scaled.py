@@ -45,7 +45,7 @@ def test_a_run_ends_with_a_tree_that_its_bound_admits(method):
     for seed in range(INSTANCES):
         X, y = table(seed)
         y = y % 2 if method == "odt" else y
-        # Gurobi's small licence takes all of these tables
+        # All of these tables are small enough for Gurobi's licence without charge.
         model = make_classifier(method, solver=BACKENDS[(seed + NAMES.index(method)) % 3], **asked(method, seed))
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
@@ -53,7 +53,7 @@ def test_a_run_ends_with_a_tree_that_its_bound_admits(method):
         found = model.certificate_
         assert (model.predict(X) == y).mean() == pytest.approx(found.correct / len(y)), seed
         assert found.bound is None or found.bound >= found.objective, seed
-        if method != "binoct":  # every leaf of a complete tree has its rows
+        if method != "binoct":  # in a complete tree each leaf needs rows, so it may be worse than a single leaf
             assert found.correct >= np.bincount(y).max() * (
                 0 if asked(method, seed).get("coefficient_penalty") else 1
             ), seed

@@ -92,7 +92,7 @@ def test_the_interval_of_a_difference_turns_with_its_sign():
     low, high = difference(30, 10, 400)
     assert low < 20 / 400 < high
     assert difference(10, 30, 400) == pytest.approx((-high, -low))
-    assert low > 0  # 40 rows differ, 30 of them one way
+    assert low > 0  # 40 rows differ, and 30 of them favour one side
     low, high = difference(0, 0, 50)
     assert low < 0 < high
 

@@ -20,7 +20,8 @@ from trainer.kernels import compiled
 from trainer.kernels.compiled import kernel
 from trainer.methods.monitor import COMPILING, Monitor
 
-# the folders of the package and of compiled code; Python itself would go by the date, too
+# Sets the folders of the package and of compiled code. Bytecode is off, because Python would look only at the date of a
+# file.
 BEGIN = """
 import sys
 from pathlib import Path
@@ -112,7 +113,7 @@ def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chose
     folder = tmp_path / "cache" if chosen else package / "kernels" / "__pycache__"
     assert Path(first[0]) == Path(first[1]) == folder
     if not chosen:
-        return  # what is seen does not depend on where the folder lies
+        return  # the rest does not depend on the folder
     for name, before, after, answer in (
         ("family/kernels/called.py", "+ 10", "+ 50", "52"),
         ("kernels/shared.py", "+ 1", "+ 3", "54"),
@@ -120,7 +121,7 @@ def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chose
         changed = package / name
         dates = changed.stat()
         changed.write_text(changed.read_text().replace(before, after))
-        os.utime(changed, ns=(dates.st_atime_ns, dates.st_mtime_ns))  # not even the date of that file tells
+        os.utime(changed, ns=(dates.st_atime_ns, dates.st_mtime_ns))  # the date of the file must not reveal the change
         assert shown(package, cache)[-1] == answer
 
 
@@ -158,7 +159,7 @@ def _both(x):
 
 def test_a_kernel_is_compiled_once_for_all_constants():
     assert _both(np.array([2, 3])) == 32
-    assert len(_side.signatures) <= 1  # none where the code of `_both` was kept
+    assert len(_side.signatures) <= 1  # there is none if the cache holds the code of `_both`
     assert _both.py_func(np.array([2, 3])) == 32
     assert {signature[1] for signature in _side.signatures} == {numba.int64}
 

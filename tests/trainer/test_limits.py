@@ -25,7 +25,7 @@ from trainer.milo.scip import ScipSession
 from trainer.registry import METHODS
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
-# seconds, and those that the end may take beyond on a slow machine; without a limit these take hours
+# Time limit in seconds, and seconds by which a slow machine may exceed it. Without a limit these searches take hours.
 LIMIT = 0.15
 MORE = 15.0
 

@@ -92,7 +92,7 @@ warm(sys.argv[1])
 kept = {id(store) for store in KEPT}
 print(json.dumps(sum(len(d.overloads) for d in gc.get_objects() if isinstance(d, Dispatcher) and id(d._cache) in kept)))
 """
-# how many versions of kernels, by types of arguments, a training of the method compiles
+# Method → versions of kernels, by types of arguments, that a training compiles at most.
 MOST_VERSIONS = {
     "exact": 140, "exact-numeric": 24, "bivariate": 62, "oc1": 18, "odt": 60, "bendoct-accelerated": 16, "cut-h": 120,
 }  # fmt: skip
@@ -159,7 +159,8 @@ def test_kernel_and_its_entry_are_the_only_code_emitted(monkeypatch):
     caller = kernel(_largest.py_func, boundscheck=True)
     caller._cache.disable()
     assert caller(np.array([2, 7, 5], np.int16)) == 7
-    assert set(emitted) <= {"_largest", "_sorted", "nrt"}  # the last is numba's count of references, once for a process
+    # nrt is numba's reference counting, which each process compiles once
+    assert set(emitted) <= {"_largest", "_sorted", "nrt"}
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def test_endless_numbers_and_texts_do_not_hold_up_a_check():
     names = SettingNames(columns=("a",), classes=("no", "yes"))
     exact = get("exact")
     odt = get("odt")
-    # built, it would be said to lie outside of the range
+    # the message must not speak of a range, because the value is not even computed
     with pytest.raises(ParameterError, match="is not a share"):
         exact.check(exact.settings({"recall": "yes: 1e10000000"}), names)
     for text in ("1e10000000", "1/0"):
@@ -117,7 +117,7 @@ def test_every_bad_parameter_is_named_at_once():
     assert "It takes: depth" in error.value.errors["colour"]
 
 
-# a setting that its own range allows, and what the data or another setting make of it
+# Settings within their own range, with the error that the data or another setting causes.
 BESIDE = {
     "class": ("bendoct", {"recall": "maybe: 0.5"}, {"recall": "'maybe' is not a class. Classes: no, yes."}),
     "share": ("exact", {"recall": "yes: 1.5"}, {"recall": "1.5 is not between 0 and 1. Write a share such as 0.9."}),

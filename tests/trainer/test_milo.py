@@ -104,7 +104,7 @@ def test_a_start_that_hidden_rows_forbid_is_not_taken(name):
 def test_proposals_reach_the_solver_and_are_checked(name):
     model, x, value, weight = knapsack(8, 2)
     points = (np.arange(256)[:, None] >> np.arange(8)) & 1
-    forbidden = points[np.argmax(points @ value)].astype(float)  # breaks the capacity
+    forbidden = points[np.argmax(points @ value)].astype(float)  # this point exceeds the capacity
     feasible = np.zeros(8)
 
     class Proposing(Pairs):
@@ -118,7 +118,7 @@ def test_proposals_reach_the_solver_and_are_checked(name):
 
     hooks = Proposing(x, {(2, 3)})
     solution = backend(name).solve(model, hooks, SolveOptions())
-    assert hooks.handed or name == "gurobi"  # Gurobi asks at nodes only, and may need none
+    assert hooks.handed or name == "gurobi"  # Gurobi asks only at nodes, and may need none
     assert solution.objective == pytest.approx(brute_force(8, value, weight, {(2, 3)}))
 
 
@@ -155,7 +155,7 @@ def test_optimum_holds_if_only_lazy_rows_distinguish_columns(name):
     score = model.continuous("score", range(4))
     model.add(total(w.values()) == 1, "one")
     model.maximize(total(score.values()))
-    earned = [3, 1, 0, 2]  # label k earns that many scores
+    earned = [3, 1, 0, 2]  # label k earns this many scores
 
     class Labels(Hooks):
         lazy = True
@@ -232,7 +232,7 @@ def test_cancel_from_another_thread_keeps_incumbent(name):
     known = threading.Event()
 
     class Seen(Hooks):
-        lazy = True  # so that it is asked about every point, the start first
+        lazy = True  # a lazy hook hears about every point, and first about the start
 
         def on_integral(self, point, origin):
             known.set()
@@ -252,7 +252,7 @@ def test_the_time_limit_is_kept(name):
     begin = time.perf_counter()
     solution = backend(name).solve(model, Hooks(), SolveOptions(time=0.5))
     assert solution.ended is Termination.TIME
-    assert time.perf_counter() - begin < 60  # it would take days
+    assert time.perf_counter() - begin < 60  # without a limit it would take days
 
 
 def test_nothing_without_a_clock_is_run_on_large_programs(monkeypatch):

@@ -32,7 +32,7 @@ def test_nobody_waits_for_the_sink_and_records_keep_their_order():
     for thread in others:
         thread.start()
         thread.join(30)
-        assert not thread.is_alive()  # while the sink is still at the first record
+        assert not thread.is_alive()  # it ends although the sink still holds the first record
     second.start()
     assert seen == []
     go_on.set()

@@ -82,7 +82,7 @@ def test_a_tree_shows_itself_without_a_network(leaves, classes):
     assert found.open == []
     assert found.addresses == []
     assert "script" not in found.seen
-    # the rule of every card that is drawn is whole in its title, and the rules as text have all of them
+    # Each drawn card has its whole rule as a title, and the rules as text contain all of them.
     assert hover_text(tree, tree.nodes[0]) in unescape(text)
     plain = unescape(text)
     for node in tree.nodes:
@@ -101,7 +101,7 @@ def test_an_estimator_hands_out_a_workbench():
     assert bench.complete().optimal
     assert not bench.complete(["ask root x0", "forbid root x0"]).found
     assert not hasattr(make_classifier("cart"), "workbench")
-    # limits of the estimator bind its completions
+    # The limits of the estimator also bind its completions.
     small = make_classifier("exact", depth=2, max_leaves=1).workbench(X, Y)
     assert small.tree(small.complete().tree).n_leaves == 1 < bench.tree(bench.complete().tree).n_leaves
     with pytest.raises(ParameterError, match="without limits on leaves"):
@@ -120,12 +120,12 @@ def test_an_estimator_hands_out_a_workbench():
 def test_a_notebook_of_the_documents_runs(path, tmp_path, monkeypatch):
     pytest.importorskip("ipykernel")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    monkeypatch.setenv("OCTWEB_WARM", "0")  # kernels that a notebook does not call need not be compiled for its server
+    monkeypatch.setenv("OCTWEB_WARM", "0")  # the notebook calls few kernels, so its server need not compile them all
     text = path.read_text()
     assert str(ROOT) not in text
     found = run(path)
     assert found.cells
-    # what is stored was shown by these cells
+    # The stored notebook must be the output of these cells.
     stored = json.loads(text)["cells"]
     assert [c["source"] if isinstance(c["source"], str) else "".join(c["source"]) for c in stored] == [
         c["source"] for c in found.cells
@@ -193,7 +193,8 @@ def hard():
 @pytest.fixture
 def pressed():
     """Presses Ctrl-C half a second from now, again and again as often as asked, until the test is over."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
+    # a shell lets jobs in the background ignore this signal
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     over = threading.Event()
     threads = []
 

@@ -61,9 +61,9 @@ def compiled(folder: Path, cache: Path, processor: str = "here") -> list[str]:
 )
 def test_shipped_code_is_used_only_where_it_fits(shipped, tmp_path):
     assert compiled(shipped, tmp_path / "a") == []
-    assert "leaves_of" in compiled(shipped, tmp_path / "b", "old")  # an older processor
-    assert "leaves_of" in compiled(tmp_path, tmp_path / "c")  # nothing shipped
-    assert compiled(tmp_path, tmp_path / "c") == []  # this machine's own code
+    assert "leaves_of" in compiled(shipped, tmp_path / "b", "old")  # the shipped code is for another processor
+    assert "leaves_of" in compiled(tmp_path, tmp_path / "c")  # nothing is shipped
+    assert compiled(tmp_path, tmp_path / "c") == []  # this machine has compiled the code itself
 
 
 def test_the_members_of_numba_that_this_rests_on_are_there():

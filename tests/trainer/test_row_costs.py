@@ -53,7 +53,7 @@ def test_row_costs_are_searched_and_counted(method):
     if get(method).guarantee is not Guarantee.TREE:
         return
     assert stated["least"] == pytest.approx(stated["cost"])
-    if get(method).asks is Asks.MANY:  # the trees that ask one column at a time are some of those
+    if get(method).asks is Asks.MANY:  # trees with splits on one column are among those of this method
         assert stated["cost"] <= least_cost(X, costs, 2) + 1e-9
     else:
         assert stated["cost"] == pytest.approx(least_cost(X, costs, 2))

@@ -156,7 +156,7 @@ def test_rewards_count_weights():
     assert found["best_constant_reward"] == {"answer": "b", "reward": 5.0}
 
 
-# -- intervals ---------------------------------------------------------------------------------------------------------
+# The tests below are about intervals.
 
 
 def test_equal_weights_have_wilsons_interval():
@@ -224,7 +224,7 @@ def test_area_interval_is_wider_by_groups_and_near_delongs():
     assert by_groups[1] - by_groups[0] > 1.3 * (by_rows[1] - by_rows[0])
 
 
-# -- model file and checker --------------------------------------------------------------------------------------------
+# The tests below are about model files and the checker.
 
 
 @cache

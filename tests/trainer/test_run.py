@@ -154,7 +154,7 @@ def test_the_same_seed_gives_the_same_hold_out():
     assert (first.fingerprint, first.metrics) == (second.fingerprint, second.metrics)
 
 
-# a method that improves for ever, so that only the monitor can end it
+# This method never stops improving, so only the monitor can end it.
 def _endless(problem, settings, monitor) -> Solution:
     best = 0.0
     step = 0
@@ -230,7 +230,8 @@ def cancelling(monitor, when):
 
 def test_cancel_keeps_the_incumbent_and_skips_the_folds(endless):
     source = replaced(endless, parameters={"time_limit": 6000.0}, folds=3)
-    result = train(source, on_start=lambda m: cancelling(m, lambda: m.nodes >= 40))  # every cut was tried by then
+    # by then every threshold has been tried
+    result = train(source, on_start=lambda m: cancelling(m, lambda: m.nodes >= 40))
     assert result.certificate.status is Status.CANCELLED
     column = source.table.matrix()[:, 0]
     codes = source.labels.codes

@@ -84,7 +84,7 @@ def test_interrupted_search_does_not_claim_no_question_helps(method):
 )
 def test_correct_rows_are_not_claimed_for_other_goals(method, asked, weights, words):
     X = np.array([[0.0, 1.0]] * 12)
-    X[:2, 0] = 1.0  # a column without use: both of its values have both classes, in equal parts
+    X[:2, 0] = 1.0  # a useless column: both values have both classes in equal shares
     codes = np.array([0, 1] * 6, np.int32)
     labels = Labels(name="y", classes=("a", "b"), codes=codes)
     request = TrainRequest(

@@ -168,7 +168,7 @@ def test_verdict_of_one_class_proposes_no_setting() -> None:
 
 
 def test_base_rate_counts_unseen_rows_of_training_class() -> None:
-    # b is more frequent among the unseen rows, but a tree for new rows cannot know that
+    # Class b is more frequent among the unseen rows, but a tree for new rows cannot know that.
     found = base_rate(model([[9, 1], [5, 35]]))
     assert found is not None
     assert found.to_json() == {"class": "a", "share": 0.2, "rows": "unseen"}

@@ -20,10 +20,10 @@ OTHERS = ROOT / "tests" / "trainer" / "other_trainings.py"
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [m.id for m in METHODS if not m.precompile])
 def test_a_method_is_soon_warm(method):
-    # a daemon thread, since a training that did not end would otherwise hold the whole run of tests
+    # A daemon thread, because otherwise a training that does not end would block the whole test run.
     done: Future[bool] = Future()
     threading.Thread(target=lambda: _settle(done, method), daemon=True).start()
-    # there is no limit, so it must end by itself, as it must for those with kernels, below
+    # There is no limit, so the training must end by itself. The test below demands the same of methods with kernels.
     assert done.result(timeout=300)
 
 

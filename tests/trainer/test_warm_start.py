@@ -23,7 +23,7 @@ from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Linear, Subset, Threshold
 
-# trees of hyperplanes are not proved within the time of a test on these noisy rows; test_cut_h has theirs
+# Trees of hyperplanes take too long to prove on these noisy rows, so test_cut_h tests them.
 TAKING = [m for m in METHODS if m.warm_start and not (m.guarantee is Guarantee.TREE and "linear" in m.splits)]
 
 
@@ -38,8 +38,8 @@ def request(seed: int, rows: int = 60, **options) -> TrainRequest:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", TAKING, ids=lambda m: m.id)
 def test_the_value_is_that_of_a_search_without_a_start(method: Method):
-    slow = method.id in ("oct", "binoct", "flowoct")  # these take seconds for more
-    # bendoct takes six searches of half a second over 60 rows
+    slow = method.id in ("oct", "binoct", "flowoct")  # more rows or seeds take these methods seconds
+    # Six searches of bendoct over 60 rows take half a second each.
     asked = {"rows": 16 if slow else 30 if method.id == "bendoct" else 60, "parameters": {"depth": 2}}
     for seed in range(1 if slow else 2):
         cold = train(request(seed, method=method.id, **asked))
@@ -136,7 +136,7 @@ def test_categories_and_classes_are_matched_by_name():
     other = Labels(name="y", classes=("yes", "perhaps"), codes=np.zeros(4, np.int32))
     draft = adapt(tree, colours(("red", "white"), [0, 1, 1, 0]), other)
     assert isinstance(draft, DraftBranch)
-    assert draft.split == Subset(feature=0, codes=(0,))  # blue does not occur here
+    assert draft.split == Subset(feature=0, codes=(0,))  # no row here has the category blue
     assert (draft.left, draft.right) == (DraftLeaf(label=None), DraftLeaf(label=0))
 
 
@@ -158,8 +158,8 @@ def test_split_becomes_feature_with_most_similar_partition():
         left=DraftLeaf(), right=DraftLeaf(),
     )  # fmt: skip
     nested = DraftBranch(split=Threshold(feature=0, threshold=0.2), left=oblique, right=DraftLeaf())
-    assert binary_tree(oblique, problem, depth=2) == (0, None, None)  # wrong for one row of four
-    # below x0 ≤ 0.2 the oblique test is x1 ≤ 0.5
+    assert binary_tree(oblique, problem, depth=2) == (0, None, None)  # the tree misclassifies one row of four
+    # Where x0 ≤ 0.2 holds, the oblique split is the same as x1 ≤ 0.5.
     assert binary_tree(nested, problem, depth=2) == (0, (1, None, None), None)
     assert binary_tree(nested, problem, depth=1) == (0, None, None)
     assert binary_tree(nested, problem, depth=2, min_leaf=2) == (0, None, None)

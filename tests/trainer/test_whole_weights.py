@@ -12,7 +12,7 @@ from trainer.data.integer_weights import LARGEST_SUM, whole_weights
 from trainer.families.exact.search.solve import solve_binary
 from trainer.solver_common.binary_problem import BinaryProblem
 
-MANY = 2_300  # distinct weights; above 2,000 the sum is made in floats
+MANY = 2_300  # distinct weights; above 2,000 the sum is computed in floats
 
 
 def real_weights(seed, n):
@@ -57,7 +57,7 @@ def test_claim_holds_for_the_real_weights_up_to_its_error():
     assert certificate.status == "optimal"
     assert abs(objective - Fraction(certificate.objective)) > Fraction(1, 10**12)
     assert abs(objective - Fraction(certificate.objective)) <= Fraction(certificate.weight_error) + Fraction(1, 10**15)
-    # the best tree for the real weights, found with far finer whole ones
+    # The best tree for the real weights, searched with much finer integer weights.
     fine = np.rint(given / given.sum() * 2**27).astype(np.int64)
     best = solve_binary(
         BinaryProblem(X.astype(np.uint8), y.astype(np.int32), n_classes=2, depth=2, leaf_cost=Fraction(0), weights=fine)

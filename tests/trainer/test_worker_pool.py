@@ -22,7 +22,7 @@ def test_every_job_is_done_once(threads):
     crew.run((0, 0), "1", work)
     assert sorted(done) == sorted(bin(k)[2:] for k in range(1, 512))
     if threads == 1:
-        assert done == sorted(done, key=lambda job: (len(job), job))  # breadth first
+        assert done == sorted(done, key=lambda job: (len(job), job))  # the order is breadth first
 
 
 def test_an_idle_thread_helps_and_the_block_waits_for_it():
@@ -57,7 +57,7 @@ def test_who_came_back_is_not_asked_again():
     def work(job):
         with crew.share_work(help_out):
             assert helped.wait(60)
-            time.sleep(0.1)  # a second call would come now
+            time.sleep(0.1)  # by now a second call would have come
         return []
 
     crew.run((0,), 1, work)

@@ -42,7 +42,7 @@ def test_blocks_of_a_call_are_used_again():
         for way in ("told", "as it is")
     }
     assert int(found["told"][0]) < 2_000 < 20_000 < int(found["as it is"][0])
-    assert int(found["told"][1]) < 500  # page faults
+    assert int(found["told"][1]) < 500  # resident pages
     assert found["told"][2] == "True"
 
 

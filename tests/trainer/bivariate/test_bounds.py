@@ -43,7 +43,7 @@ def test_bounds_are_below_all_distributions_and_strongest_tight(measure):
         assert paper <= assignment + 1e-9
         assert assignment == pytest.approx(least, abs=1e-9)
         stronger += paper > plain + 1e-9
-    # Theorem 4 is the paper's bound for the classification error; the other two measures have a better one
+    # Theorem 4 is the paper's bound for the classification error. The other two measures have a better bound.
     assert (stronger > 0) == (measure != "error")
 
 
@@ -66,7 +66,7 @@ def test_columns_whose_quartiles_are_equal_are_searched_in_full():
         rng = np.random.default_rng(seed)
         n = 12
         X = rng.normal(size=(n, 2)).round(1) * 10.0 ** rng.integers(-3, 4)
-        X[rng.permutation(n)[:10], 0] = 7.0  # the inter-quartile range is 0, the column is not constant
+        X[rng.permutation(n)[:10], 0] = 7.0  # a column with an inter-quartile range of 0 that is not constant
         y = rng.integers(0, 3, n)
         ordered = np.sort(X[:, 0])
         assert ordered[n // 4] == ordered[3 * n // 4]
@@ -117,7 +117,7 @@ def test_the_stored_line_is_the_widest_one_of_its_partition():
             if left[i] == left[j] and (d := Z[i] - Z[j]).any()
         ]
         widest = max(width(normal, left, Z) for normal in across + along)
-        # a unit of the upload is this much of the scaled unit
+        # One scaled unit is this many units of the uploaded column.
         unit = np.ptp(X, axis=0) / np.ptp(Z, axis=0)
         normal = np.zeros(2)
         normal[list(split.features)] = np.array(split.coefficients) * unit[list(split.features)]

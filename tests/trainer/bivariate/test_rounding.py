@@ -11,7 +11,7 @@ from trainer.families.bivariate.pair import SearchOptions
 from trainer.families.bivariate.search import best_split
 from trainer.growing.node_split import SplitData
 
-MARGIN = 1e-14  # as in docs/methods/bivariate.md
+MARGIN = 1e-14  # derived in docs/methods/bivariate.md
 
 
 def derived(rng, n):

@@ -360,7 +360,7 @@ def test_sampled_lines_are_the_best_of_their_slopes():
         n = int(rng.integers(2, 40))
         u, v = rng.integers(0, 6, (2, n)).astype(float) if seed % 2 else rng.normal(size=(2, n))
         if seed % 5 == 0:
-            # all others in one bucket of the sort
+            # These two outliers put all other rows into one bucket of the sort.
             u[0] = 1e9
             v[0] = -1e12
         y = rng.integers(0, 3, n)

@@ -17,7 +17,7 @@ from trainer.training.method_pages import model_path
 from trainer.tree.file import read_model
 
 PAGES = ROOT / "docs" / "methods"
-AT_ONCE = ("cart", "exact", "exact-numeric", "bivariate")  # no time limit and no solver decides on these
+AT_ONCE = ("cart", "exact", "exact-numeric", "bivariate")  # their trees depend on no time limit and on no solver
 
 
 def table_of(method, folder):

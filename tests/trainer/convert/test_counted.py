@@ -66,10 +66,11 @@ def test_verify_recounts_a_converted_file(frame, text, tmp_path):
     model = count_rows(
         convert(text, form_of(text), classes=["no", "yes"]), raw, reading, target="edible", name="mushrooms"
     )
-    assert [c.name for c in model.tree.schema] == ["cap width", "count", "odor"]  # LightGBM wrote cap_width
+    # LightGBM writes cap_width, so the name must be restored
+    assert [c.name for c in model.tree.schema] == ["cap width", "count", "odor"]
     assert model.certificate["guarantee"] == model.certificate["status"] == "heuristic"
     assert model.certificate["bound"] is None
-    assert model.metrics["train"]["n"] == 300  # rows without an odor are counted: missing is a category
+    assert model.metrics["train"]["n"] == 300  # rows without an odor count, because missing is a category
     assert MISSING_CATEGORY in model.tree.schema[2].categories
     X = frame[["cap width", "count", "odor"]].astype({"odor": "category"})
     said = lightgbm.Booster(model_str=text.decode()).predict(X) > 0.5
@@ -122,7 +123,7 @@ def test_our_own_pmml_is_counted_as_it_was(frame, tmp_path):
     found = convert(to_pmml(tree, target="edible").encode(), "pmml")
     model = count_rows(found, raw, reading)
     assert model.target == "edible"
-    # rows are the same, so are the counts of the fit
+    # The rows are the same, so the counts equal those of the fit.
     assert sorted(v.counts for v in model.tree.leaves) == sorted(v.counts for v in tree.leaves)
 
 
@@ -152,7 +153,7 @@ def test_files_of_other_forms_are_refused():
         convert(b"", "onnx")
 
 
-# -- a better tree -----------------------------------------------------------------------------------------------------------
+# The tests below search a better tree.
 
 
 def columns(seed: int, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:

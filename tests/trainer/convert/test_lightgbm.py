@@ -67,7 +67,7 @@ def test_every_row_has_the_class_of_lightgbm():
         y = (
             (X["a"].fillna(1.0) > 0) ^ X["c"].isin(["u", "x"]) ^ (X["d"].cat.codes % 3 == 0) ^ (rng.random(200) < 0.2)
         ).astype(int)
-        # a high rate and a shifted start, so that leaves are of both classes
+        # The high learning rate gives the model leaves of both classes, although the start is shifted.
         model = lightgbm.LGBMClassifier(num_leaves=int(rng.integers(2, 12)), learning_rate=1.0, **SMALL).fit(X, y)
         rows = frame(rng, ROWS, gaps=True)
         for text in (model.booster_.model_to_string(), json.dumps(model.booster_.dump_model())):

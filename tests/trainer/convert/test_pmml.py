@@ -44,7 +44,7 @@ def test_our_own_documents_come_back_leaf_for_leaf(seed):
     found = back.tree
     assert [v.counts for v in found.nodes] == [v.counts for v in tree.nodes]
     assert found.classes == tree.classes
-    rows = matrix[~np.isinf(matrix).any(axis=1)]  # PMML knows no infinity
+    rows = matrix[~np.isinf(matrix).any(axis=1)]  # PMML has no infinity
     leaves = found.apply(moved(tree, found, rows))
     assert leaves.tolist() == [naive_leaf(tree, row) for row in rows]
     assert [found.nodes[i].label for i in leaves] == tree.predict(rows).tolist()
@@ -174,7 +174,7 @@ def test_every_comparison_of_a_number_sends_every_double_its_way(operator, close
         for x in (t, np.nextafter(t, 9e307), np.nextafter(t, -9e307), t + 1, t - 1, 0.0, -0.0):
             label = tree.classes[int(tree.predict(np.array([[x, 0.0]]))[0])]
             assert (label == "yes") == TESTS[operator](x, t), (operator, t, x)
-        if not closed:  # what no child is asked for takes a missing value, too
+        if not closed:  # a missing value goes to the child without a test
             assert tree.classes[int(tree.predict(np.array([[np.nan, 0.0]]))[0])] == "no"
 
 

@@ -93,7 +93,7 @@ def test_thresholds_at_the_ends_of_single_precision(threshold):
     for x in (cut, math.nextafter(cut, math.inf), math.nextafter(cut, -math.inf), 0.0, -0.0, MAX_FLOAT32, -MAX_FLOAT32):
         with np.errstate(over="ignore"):
             single = np.float32(x)
-        if np.isfinite(single):  # scikit-learn refuses others
+        if np.isfinite(single):  # scikit-learn refuses infinite values
             assert (float(single) <= threshold) == (x <= cut)
 
 

@@ -238,7 +238,7 @@ def test_another_request_does_not_go_on_with_an_old_pass(tmp_path, monkeypatch):
 
     with pytest.raises(Stopped):
         count_source(request, tmp_path / "counts", stop)
-    write_rows(random_rows(np.random.default_rng(6)), path)  # the rows changed meanwhile
+    write_rows(random_rows(np.random.default_rng(6)), path)  # the rows change before the command is repeated
     assert count_source(request, tmp_path / "counts").sha256 == counted(path, tmp_path / "fresh").sha256
 
 
@@ -255,7 +255,7 @@ def test_questions_of_a_large_source_come_from_every_kth_row(tmp_path, monkeypat
         CountRequest(source=write_rows(rows, tmp_path / "rows.csv"), target=TARGET, bins=4), tmp_path / "counts"
     )
     assert counts.rows == 1001
-    assert counts.questions.classes == ("no", "rare", "yes")  # a class that no k-th row has is there
+    assert counts.questions.classes == ("no", "rare", "yes")  # no k-th row has the class "rare", but it must be there
     assert counts.questions.asked["of_rows"] == 1001
     assert 50 <= counts.questions.asked["from_rows"] <= 110
     assert counts.total[0][:, 0].sum() == 1001

@@ -51,12 +51,12 @@ def test_factor_of_a_unit_is_found(factor, unit):
 @pytest.mark.parametrize(
     "values",
     [
-        np.linspace(50, 120, 50),  # as in training
-        np.r_[np.linspace(50, 120, 50), [9999.0] * 20],  # a code
+        np.linspace(50, 120, 50),  # the same values as in training
+        np.r_[np.linspace(50, 120, 50), [9999.0] * 20],  # the large value is a code
         np.full(50, 9999.0),  # no spread
-        np.full(5, 60000.0),  # too few
+        np.full(5, 60000.0),  # too few values
         np.full(50, np.nan),
-        np.linspace(-4000, 9000, 50),  # no factor makes them fit
+        np.linspace(-4000, 9000, 50),  # no factor makes the values fit
     ],
 )
 def test_no_factor_is_proposed_without_a_reason(values):
@@ -71,10 +71,10 @@ def test_no_factor_is_proposed_without_a_reason(values):
         ({"Frau": 4, "Mann": 5}, ("Female", "Male"), {"Frau": "Female", "Mann": "Male"}),
         ({"ja": 4, "nein": 5}, ("no", "yes"), {"ja": "yes", "nein": "no"}),
         ({"north-west": 9}, ("north", "south"), {"north-west": "north"}),
-        ({"F": 4, "x": 5}, ("Female", "Male"), None),  # half of the cells stay strange
-        ({"M": 9}, ("Male", "Married"), None),  # two may be meant
-        ({"no": 4, "nor": 4}, ("north", "south"), None),  # two words for one category
-        ({"F": 1}, ("Female", "Male"), None),  # few cells
+        ({"F": 4, "x": 5}, ("Female", "Male"), None),  # half of the cells would still be unknown
+        ({"M": 9}, ("Male", "Married"), None),  # M may mean either category
+        ({"no": 4, "nor": 4}, ("north", "south"), None),  # both words would mean the same category
+        ({"F": 1}, ("Female", "Male"), None),  # too few cells
     ],
 )
 def test_words_for_categories(unknown, categories, words):
@@ -141,7 +141,7 @@ def test_estimator_warns_of_another_unit():
         warnings.simplefilter("error")
         classifier.predict(X)
     with pytest.warns(UserWarning, match="5 values lie outside"):
-        classifier.predict(X[:5] * 1000)  # too few to tell the unit
+        classifier.predict(X[:5] * 1000)  # too few values to detect the unit
     with pytest.warns(UserWarning, match="divided by 1000 they would fit"):
         classifier.predict(X * 1000)
 
@@ -196,11 +196,11 @@ def test_codes_are_neither_judged_nor_scaled(model, tmp_path):
     (found,) = predict_file(coded, path, tmp_path / "out.csv").proposals
     assert (found.strange, found.cells, found.factor) == (30, 30, 0.001)
     read = np.array(weights) / 1000
-    read[30:] = 60000.0  # a code stays what it is
+    read[30:] = 60000.0  # a code must not be divided
     other = labels_of(coded, rows_file(tmp_path / "read.csv", read, ["Male"] * 40))
     assert found.changed == sum(a != b for a, b in zip(labels_of(coded, path), other, strict=True))
     scaled = labels_of(coded, rows_file(tmp_path / "scaled.csv", np.array(weights) / 1000, ["Male"] * 40))
-    assert scaled != other  # so that the count can tell
+    assert scaled != other  # otherwise the count above could not tell the two apart
 
 
 def test_estimator_warns_once_of_other_words():

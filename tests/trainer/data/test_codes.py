@@ -32,16 +32,16 @@ from trainer.tree.splits import Interval
     ("values", "codes"),
     [
         ([-9, -9, -8, -8, 0, 3, 5, 60], {-9: 2, -8: 2}),
-        ([-9, 0, 3, 5, 60], {}),  # one row may be anything
-        ([-9, -9, -3, 5, 60], {}),  # the column has other values below zero
+        ([-9, 0, 3, 5, 60], {}),  # a single row is not enough
+        ([-9, -9, -3, 5, 60], {}),  # -3 shows that negative numbers are ordinary here
         ([999, 999, 999, 18, 40, 63], {999: 3}),
-        ([99, 99, 18, 40, 63], {}),  # not far from the others
+        ([99, 99, 18, 40, 63], {}),  # 99 is not far from the other values
         ([-1, -1, 0, 1, 2, 3, 4, 5], {-1: 2}),
         ([-1, -1, 0, 1], {}),
         ([7, 7, 7], {}),
         ([-9, -9], {}),
         ([np.nan, -99, -99, 1, 2, 3], {-99: 2}),
-        ([*range(-2000, 2000, 50), *[-999] * 10], {-999: 10}),  # a spike among other negative numbers
+        ([*range(-2000, 2000, 50), *[-999] * 10], {-999: 10}),  # -999 is a spike among other negative numbers
         ([*range(-2000, 2000, 50), *[-998] * 10], {}),
         ([*range(-2000, 2000, 50), *[-999] * 9, 3, 3], {}),
     ],

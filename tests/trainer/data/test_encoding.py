@@ -41,7 +41,7 @@ def test_published_encoding_is_rebuilt(data_folder, name, scheme):
     kinds = dict.fromkeys(paper["numeric"], ColumnKind.NUMERIC) | dict.fromkeys(
         paper["one_hot"], ColumnKind.CATEGORICAL
     )
-    # the constant second column of ionosphere was taken out before the columns were counted
+    # The paper removed the constant second column of ionosphere before it counted the columns.
     ignore = ["pulse1_im"] if name == "ionosphere" else []
     table, labels, _ = load(
         data_folder / entry["file"], target="class", kinds=kinds, ignore=ignore, default_missing=MissingPolicy.DROP

@@ -24,7 +24,7 @@ def random_table(seed: int, *, group: bool, time: bool) -> tuple[np.ndarray, Tab
     table = numeric_table(rng.normal(size=(n, 1)))
     groups = RowGroups(column="person", codes=rng.integers(0, int(rng.integers(20, 60)), n)) if group else None
     values = rng.integers(0, int(rng.integers(12, 300)), n).astype(float)
-    if group and time:  # persons come and go, so that somebody is always gone before a fold begins
+    if group and time:  # persons come and go, so that some person is gone before any fold begins
         assert groups is not None
         values = groups.codes * 5.0 + rng.integers(0, 7, n)
     times = RowTimes(column="day", values=values) if time else None
@@ -177,7 +177,7 @@ def test_folds_without_times_train_on_all_other_rows():
     assert folds.validation(0).tolist() == [0, 3]
 
 
-# -- columns of a file -------------------------------------------------------------------------------------------------
+# The tests below read groups and times from columns of a file.
 
 
 def write(tmp_path, days: list[str], people: list[str]):

@@ -45,7 +45,7 @@ def test_names_like_values_are_no_missing_header(name):
 @pytest.mark.parametrize("name", UNNAMED)
 def test_first_row_in_place_of_names_is_noticed(name):
     frame = UNNAMED[name].drop_duplicates().T.drop_duplicates().T
-    frame = frame[frame.nunique(axis=1) == len(frame.columns)]  # repeated names are refused
+    frame = frame[frame.nunique(axis=1) == len(frame.columns)]  # a header with repeated names would be refused
     detected = read_csv(frame.to_csv(index=False, header=False).encode()).detected
     assert detected.header_sure <= 0.25, detected.header_reason
 

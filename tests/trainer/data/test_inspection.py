@@ -267,7 +267,7 @@ def test_many_marks_among_dates_are_empty_cells(tmp_path):
     finding = next(own for own in inspect(path, target="y") if own.kind == "sentinel")
     assert finding.figure == "'9999-12-31' (3), '0000-00-00' (3), 'NaT' (3), '2999-01-01' (2) and 2 more"
     early = [f"{1000 + 90 * i}-01-05" if i < 5 else day for i, day in enumerate(days)]
-    # five dates of another time may be real, so the column stays text
+    # Five dates of another century may be real, so the column stays text.
     assert "end" in load(table_of(tmp_path / "early.csv", end=early), target="y")[0].names
 
 
@@ -277,7 +277,7 @@ def test_many_impossible_dates_are_proposed_as_empty(tmp_path):
     with pytest.raises(DataError) as refused:
         load(path, target="y")
     assert all(f"--missing 'end={word}'" in str(refused.value) for word in IMPOSSIBLE)
-    assert "--kind 'end=date" not in str(refused.value)  # which would be refused with the same words
+    assert "--kind 'end=date" not in str(refused.value)  # that option would be refused for the same reason
     finding = next(own for own in inspect(path, target="y") if own.kind == "words_among_dates")
     assert finding.mend == {"column": "end", "missing": IMPOSSIBLE}
     table, _, _ = load(path, target="y", given=ParsingChoices(missing={"end": tuple(IMPOSSIBLE)}))

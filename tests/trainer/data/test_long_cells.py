@@ -16,7 +16,7 @@ from trainer.data.parsing import reading_of
 from trainer.data.reader import read_table
 from trainer.errors import DataError
 
-LENGTH = 60_000  # in proportion: a second for all; by its square: minutes
+LENGTH = 60_000  # characters; linear reading takes a second for all tests, quadratic reading takes minutes
 SECONDS = 15.0
 PIECES = [
     "1",

@@ -35,13 +35,13 @@ def judge(messy: Messy) -> str:
         assert names_one_of(messy.bad, outcome), (messy.bad, outcome)
         return "refused"
     assert raw.line_numbers.tolist() == messy.lines
-    if messy.bad:  # one slip among plain numbers: the column was text before, and it is said
+    if messy.bad:  # one cell is no number, so the column stays text, and the reason names the cell
         own = reading.columns["price"]
         assert own.taken_for == "text"
         assert names_one_of(messy.bad, own.reason)
         return "kept as text"
     pairs = zip(plain.names, plain.columns, strict=True)
-    # a clean column of numbers is left as it is, its marks for a missing cell with it
+    # A clean column of numbers is not changed, so its marks for missing cells stay.
     found = {name: ["" if cell in MARKS else cell for cell in cells.to_pylist()] for name, cells in pairs}
     assert found == messy.truth
     return "read"

@@ -95,7 +95,7 @@ def test_every_row_gets_what_the_tree_says(write, tmp_path, source, result):
 def test_the_columns_of_the_file_can_stand_before_the_answers(write, tmp_path, source, result):
     table = arrow()
     notes = ["=1+1" if i == 5 else None if i == 6 else f"note {i}" for i in range(table.num_rows)]
-    table = table.append_column("label", pa.array(notes))  # a name that an answer has, too
+    table = table.append_column("label", pa.array(notes))  # a column of the answers has the same name
     path = write(source, table)
     plain = tmp_path / f"plain-{result}"
     out = tmp_path / result
@@ -105,7 +105,7 @@ def test_the_columns_of_the_file_can_stand_before_the_answers(write, tmp_path, s
     alone = answers(plain)
     names = [
         n for n in table.column_names if n != "something else" or source.endswith("parquet")
-    ]  # a list, which CSV has not
+    ]  # the column holds lists, which CSV cannot
     assert list(rows[0]) == [*names, "row", "predicted label", *list(alone[0])[2:]]
     assert summary.rows == len(rows) == table.num_rows
     for i, (row, answer) in enumerate(zip(rows, alone, strict=True)):
@@ -212,7 +212,7 @@ def test_rows_of_the_training_in_a_file_are_counted_and_said(seed, tmp_path):
     for rows, old in ((np.arange(60), 60), (np.arange(30, 90), 30), (np.arange(60, 90), 0)):
         training = read_training_set(again, tmp_path / "train.csv")
         summary = predict_file(again, save("new.csv", rows), tmp_path / "out.csv", training=training)
-        # a new row may equal one of the training in the columns that the tree asks
+        # A new row may equal a training row in the columns that the tree tests.
         used = list(again.tree.used_columns)
         equal = sum(any((X[i][used] == X[k][used]).all() and y[i] == y[k] for k in range(60)) for i in rows if i >= 60)
         assert summary.trained == old + equal

@@ -183,7 +183,7 @@ def test_gaps_are_learned_dropped_refused_or_a_category(write):
     assert (report.rows_read, report.rows_dropped) == (5, 3)
     assert report.dropped_by_column == {"n": 1, "k": 1, "class": 1}
     table, _, report = load(path, target="class", default_missing=MissingPolicy.CATEGORY)
-    assert table.columns[1].schema.categories == ("a", "(missing)")  # the only row with b has no n
+    assert table.columns[1].schema.categories == ("a", "(missing)")  # the only row with b has no n, so it is dropped
     assert table.row_numbers.tolist() == [2, 4, 5]
     with pytest.raises(DataError) as caught:
         load(path, target="class", default_missing=MissingPolicy.REFUSE)

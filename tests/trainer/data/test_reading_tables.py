@@ -204,9 +204,9 @@ def test_lines_around_the_table(text, top, bottom):
 @pytest.mark.parametrize(
     "text",
     [
-        "a,b,c\n1,2,x\n3,4,y\n5,6\n",  # a file that was cut off
+        "a,b,c\n1,2,x\n3,4,y\n5,6\n",  # the file was cut off
         "a,b,c\n1,2,x\n3,4,y\nMü\n",
-        "name,city\nAnn,x,y\nBob,z,w\nCid,u,v\n",  # a header that is too short
+        "name,city\nAnn,x,y\nBob,z,w\nCid,u,v\n",  # the header is too short
         "a,b\n1,2\n3,4,5\n6,7\n",
         "a,b,c\n1,2,x\n\n5\n",
     ],

@@ -17,7 +17,7 @@ RNG = np.random.default_rng(5)
 FRAME = pd.DataFrame(
     {"size": RNG.normal(size=N).round(2), "kind": RNG.choice(["a", "b"], N), "y": RNG.choice(["p", "q"], N)}
 )
-SHUFFLED = FRAME.set_axis(RNG.integers(0, 15, N))  # an index with repeats and no order
+SHUFFLED = FRAME.set_axis(RNG.integers(0, 15, N))  # the index has duplicates and no order
 
 
 def r_table(names, quote='"', sep=",") -> str:
@@ -96,7 +96,7 @@ def test_short_header_over_names_without_quotes_is_explained(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "price,y\n1,5,p\n2,5,q\n4,5,p\n3,5,q\n2,5,p\n",  # decimal commas that nothing quotes
+        "price,y\n1,5,p\n2,5,q\n4,5,p\n3,5,q\n2,5,p\n",  # decimal commas without quotes
         "name,city\nAnn,x,y\nBob,z,w\nCid,u,v\nDan,u,v\nEva,u,v\n",
         ",,y\n1,2,p\n3,4,q\n",
         '"a","b"\n"x",1,2\n"x",1,2\n"x",1,2\n"z",1,2\n"w",1,2\n',

@@ -43,7 +43,7 @@ def test_contract_states_kinds_values_and_policies(document):
     contract = model_contract(from_json(document))
     assert contract["target"] == {"name": "sold", "type": "bool", "classes": [False, True]}
     columns = {own["name"]: own for own in contract["columns"]}
-    assert columns["size"]["range"] == [0.0, 15.0]  # 0.25 to 15 in steps of 0.5, a tenth of the unit of change
+    assert columns["size"]["range"] == [0.0, 15.0]  # the values 0.25 to 15 are rounded outwards to the unit of 0.5
     assert (columns["size"]["unit"], columns["size"]["ordered"], columns["size"]["unknown"]) == ("mm", True, "refuse")
     assert columns["grade"]["codes"] == {"-7": "code"}
     assert columns["level"]["codes"] == {"unknown": "empty"}

@@ -79,7 +79,7 @@ def test_constrained_optimum_equals_that_of_enumeration(part):
             infeasible += 1
             with pytest.raises(InfeasibleError) as error:
                 solve_constrained(BinaryProblem(X, y, **arguments), c)
-            # the slack that it names is the least that makes a tree feasible
+            # The slack in the error is the smallest one with a feasible tree.
             slack = Fraction(error.value.best).limit_denominator(10_000)
             assert any(within(t, sizes, c, slack + Fraction(1, 10**6)) for t in trees)
             assert not any(within(t, sizes, c, slack - Fraction(1, 10**6)) for t in trees)

@@ -65,7 +65,7 @@ def test_first_split_bounds_of_similar_children_are_valid(seed):
             best = [best_with(search, parts[s], 2 * features[p] + s, f) for f in range(g.features)]
             assert (floors <= best).all()
             above += np.count_nonzero(floors > search.node_bounds(search.prepare(parts[s]), 3)[0])
-    assert above > len(sides)  # more than a single leaf costs: they rule questions out
+    assert above > len(sides)  # many bounds exceed the cost of a single leaf, so they rule splits out
 
 
 def test_first_split_bounds_are_empty_with_min_leaf_or_if_large():

@@ -179,7 +179,7 @@ def test_a_sample_is_uniform():
     drawn = Counter(good.sample(20 * good.count, seed=1))
     assert set(drawn) <= {t for _, t in good.trees()}
     chi = sum((drawn[t] - 20) ** 2 / 20 for _, t in good.trees())
-    # mean count - 1, deviation sqrt(2 (count - 1)); five deviations
+    # chi has mean count - 1 and deviation sqrt(2 (count - 1)). Five deviations are permitted.
     assert chi < good.count - 1 + 5 * math.sqrt(2 * (good.count - 1))
 
 

@@ -96,7 +96,7 @@ def case_of(seed):
     )  # fmt: skip
     try:
         session = WorkbenchSession(request)
-    except ParameterError:  # a leaf would cost more than any tree can save
+    except ParameterError:  # a leaf costs more than any tree can save
         return None
     return session, CostedTrees(session, weighted, depth, least, penalty * min(weighted.sum(axis=0)))
 
@@ -178,7 +178,7 @@ def test_agreement_and_rates_choose_among_the_trees_of_low_cost(count):
         wanted = tree.predict(problem.matrix)[rows]
         limit = Fraction("1.5") * min(every.total)
         good = [every.said(t) for t, cost in zip(every.trees, every.total, strict=True) if cost <= limit]
-        if 0 not in rows:  # lines are counted from 1
+        if 0 not in rows:  # line 0 does not exist, since lines count from 1
             record = session.good_trees(GoodRequest(slack="0.5", agree_rows=lines), session.monitor(), tree)
             assert record["count"] == sum((said[rows] == wanted).all() for said in good), seed
             chosen += record["count"] < free["count"]

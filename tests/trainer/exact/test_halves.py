@@ -35,7 +35,7 @@ def least_of(g, rows, features, layout):
     """The least cost of a tree of at most two levels, by numpy from the rows; an empty leaf only makes it dearer, and 32 bits are exact."""
     bits = ((g.rows[rows][:, features >> 6] >> (features & 63).astype(np.uint64)) & np.uint64(1)).astype(np.float32)
     weights = np.stack([g.weights[rows] * (g.classes[rows] == k) for k in (0, 1)]).astype(np.float32)
-    both = np.stack([(bits.T * w) @ bits for w in weights])  # class, first question, second question
+    both = np.stack([(bits.T * w) @ bits for w in weights])  # axes: class, first feature, second feature
     of_side = []
     for totals, yes in ((weights @ bits, both), (weights @ (1 - bits), (weights @ bits)[:, None, :] - both)):
         leaf = totals.min(0) * layout.unit + layout.leaf

@@ -24,7 +24,7 @@ def lost(every, tree, column):
     """The sum, over all pairs of rows with their weights, of the errors after the swap, less n errors before."""
     w, y, n = every.w, every.y, len(every.y)
     said = every.said(tree)
-    after = np.empty((n, n), int)  # the answer for row i with row r's value of the column
+    after = np.empty((n, n), int)  # after[i, r]: answer for row i with the column's value of row r
 
     def visit(part, rows, pairs):
         if part is None:

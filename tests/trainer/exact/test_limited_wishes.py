@@ -73,7 +73,7 @@ class Limited(Brute):
         """The least cost over all classes of the leaves that keep the recalls; INFINITE if none does."""
         named = {place: label for verb, place, _, _, label, _ in spoken if verb == "leaf" and label is not None}
         classes = self.problem.n_classes
-        totals = {(0,) * classes}  # errors of each class
+        totals = {(0,) * classes}  # tuples with the errors of each class
 
         def leaves(part, rows, place):
             if part is None:

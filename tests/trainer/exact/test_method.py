@@ -66,19 +66,19 @@ def hard_instance(n=700, features=60, seed=1):
 @pytest.mark.parametrize("limit", [0.0, 0.1])
 def test_a_stopped_search_keeps_a_tree_and_a_valid_bound(depth, limit):
     X, y = hard_instance(features=120)
-    for height in (3, depth):  # compiled code is not part of the time
+    for height in (3, depth):  # kernels are compiled here, so that this time does not count
         solve_binary(BinaryProblem(X[:50, :8], y[:50], n_classes=2, depth=height))
     started = time.perf_counter()
     solution = solve_binary(
         BinaryProblem(X, y, n_classes=2, depth=depth, leaf_cost=Fraction(1, 2)), limits=SearchLimits(time_limit=limit)
     )
-    assert time.perf_counter() - started < limit + 30.0  # the search takes hours
+    assert time.perf_counter() - started < limit + 30.0  # without the limit, the search takes hours
     assert solution.bound <= solution.cost
     instance = build_instance(BinaryProblem(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 2), depth=depth))
     assert evaluate(instance, solution.shape) == (solution.errors, solution.leaves)
     if limit and depth > 3:
         assert not solution.optimal
-    if solution.nodes:  # on a busy machine the time may be over before the search begins
+    if solution.nodes:  # if the machine is busy, the time may run out before the search begins
         assert solution.cost <= solve_binary(BinaryProblem(X, y, n_classes=2, depth=2, leaf_cost=Fraction(1, 2))).cost
 
 

@@ -82,7 +82,7 @@ def test_tree_of_any_depth_is_that_of_brute_force(early, part):
         assert certificate.objective == certificate.bound == float(1 - cost / certificate.n), seed
         assert classifier.tree_.n_leaves == leaves, seed
         assert certificate.scope.startswith("all trees of any depth with "), seed
-        # the least depth that has this cost has the same tree size
+        # A search at the smallest depth with this cost must find the same tree size.
         assert optimum(classifier, classifier.get_depth(), min_leaf) == (cost, leaves), seed
 
 
@@ -135,7 +135,7 @@ def test_parameter_says_that_it_takes_none():
         depth.parse("")
 
 
-# -- proofs ------------------------------------------------------------------------------------------------------------
+# The tests below are about proofs.
 
 
 def binary_case(seed):
@@ -230,7 +230,7 @@ def test_step_of_some_height_does_not_prove_any_height():
         header = {"format": "octweb-proof", "version": 9, "rows": "rows", "scale": 1, "goal": goal}
         assert accepted(space, [header, steps[height]]) is None
     header = {"format": "octweb-proof", "version": 9, "rows": "rows", "scale": 1, "goal": 4}
-    assert accepted(space, [header, {**steps[None], "bound": 4}]) == 4  # four leaves of cost 1
+    assert accepted(space, [header, {**steps[None], "bound": 4}]) == 4  # four leaves of cost 1 each
 
 
 def test_other_version_may_not_have_steps_of_any_height():

@@ -95,7 +95,8 @@ def test_rows_without_a_path_do_not_touch_caches_by_path(depth, one_call, datase
         assert tables[0].any()
         for height in (3, 4):
             for _ in range(2):
-                rows = np.flatnonzero((rng.random(32) < 0.7)[g.rows[:, 0]]).astype(np.int32)  # equal rows stay together
+                # equal rows must stay together
+                rows = np.flatnonzero((rng.random(32) < 0.7)[g.rows[:, 0]]).astype(np.int32)
                 solution = s.solve(rows, UNKNOWN_PATH, height, int(INFINITE))
                 assert (solution.exact, g.true_cost(solution.lower)) == (True, cost_of(g, rows, height)), (seed, height)
         assert np.array_equal(tables[0], s.table)
@@ -128,7 +129,8 @@ def test_incumbent_tree_is_built_once_and_not_shown_after_stop(stop_at, monkeypa
         over.extend([cost] * (len(set(better)) > stop_at))
 
     monkeypatch.setattr(search, "split_tree", record_incumbent)
-    monkeypatch.setattr(ExactSearch, "slice_size", lambda self, m, words: 1)  # a report after every split of the root
+    # the search must report after every split of the root
+    monkeypatch.setattr(ExactSearch, "slice_size", lambda self, m, words: 1)
     solution = solve_binary(BinaryProblem(X, y, n_classes=2, depth=3), limits=SearchLimits(stop=lambda: bool(over)), report=report, options=ExactOptions(one_call=False), improved=lambda shape: over and pytest.fail("a tree was shown after the end"))  # fmt: skip
     assert over
     assert not solution.optimal

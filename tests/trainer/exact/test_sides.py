@@ -22,7 +22,7 @@ def node_of(seed, *, rows=90, questions=9):
     """A node of random rows with weights, its pair counts, and its instance."""
     rng = np.random.default_rng(seed)
     X = (rng.random((rows, questions)) < rng.uniform(0.1, 0.9, questions)).astype(np.uint8)
-    most = (None, 40, 5000)[seed // 2 % 3]  # with 5000 the weights are listed by row
+    most = (None, 40, 5000)[seed // 2 % 3]  # with 5000, the weights are listed for each row
     weights = None if most is None else rng.integers(1, most, rows)
     y = rng.integers(0, 2, rows)
     g = build_instance(BinaryProblem(X, y, n_classes=2, weights=weights, leaf_cost=Fraction(1), depth=3))

@@ -153,7 +153,7 @@ def test_balanced_choice_counts_a_rare_class_as_much():
     X, y = noisy_rows(4, noise=0.0)
     y &= np.random.default_rng(4).random(len(y)) < 0.4
     balanced = make_classifier("exact", class_weight="balanced", **FEW).fit(X, y)
-    assert balanced.sizes_[0]["unseen"] == pytest.approx(0.5, abs=0.02)  # of one leaf
+    assert balanced.sizes_[0]["unseen"] == pytest.approx(0.5, abs=0.02)  # balanced accuracy of a single leaf
     plain = make_classifier("exact", **FEW).fit(X, y)
     assert plain.sizes_[0]["unseen"] == pytest.approx(1 - y.mean())
 
@@ -204,7 +204,7 @@ def test_each_fold_chooses_its_size_and_is_checked(tmp_path):
     X, y = noisy_rows(10, 200, 0.3)
     result = trained_file(tmp_path, X, y, parameters={"depth": 2}, folds=4)
     chosen = [one["leaf_penalty"] for one in result.model.rows["fold_questions"]]
-    assert len(set(chosen)) > 1  # each by its own rows
+    assert len(set(chosen)) > 1  # each fold chooses a penalty by its own rows
     findings = verify(tmp_path / "model.json", tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz")
     assert verdict(findings) == "proved", [f for f in findings if f.verdict == "refuted"]
 

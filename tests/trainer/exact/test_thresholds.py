@@ -89,7 +89,7 @@ def test_each_fold_chooses_its_thresholds_and_is_checked(tmp_path):
     table, labels, _ = load(tmp_path / "rows.csv", target="class", ignore=[])
     result = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2}, folds=3))
     chosen = result.model.rows["fold_questions"]
-    assert len({one["extra_thresholds"] for one in chosen}) == 3  # each by its own rows
+    assert len({one["extra_thresholds"] for one in chosen}) == 3  # each fold chooses thresholds by its own rows
     save(result.model, tmp_path / "model.json")
     findings = verify(tmp_path / "model.json", tmp_path / "rows.csv")
     assert [f.detail for f in findings if f.verdict == "refuted"] == []

@@ -47,7 +47,7 @@ def random_wishes(rng, problem, questions):
         column = int(rng.integers(len(names)))
         if verb == "ask" and questions.encoded:
             wish = questions.wish(int(rng.integers(questions.encoded)))
-            if not wish.endswith("inf"):  # the one bucket of a column that has no more of them
+            if not wish.endswith("inf"):  # the column has one bucket only, without a threshold
                 texts.append(f"ask {place} {wish}")
         elif verb == "held" and problem.table.columns[column].schema.categories:
             texts.append(f"ask {place} {names[column]} in {rng.choice(['a', 'b', 'a|b'])}")
@@ -80,9 +80,10 @@ class Brute:
         for w in wishes:
             if w.item.verb == "ask":
                 self.held.setdefault(w.place, set()).update(k for k in w.item.questions if k >= q.encoded)
-        # a held question may stand at several places; give every place its own list, counting each question once
+        # A held split may occur at several places. Each place has its own list, in which a split counts once.
         self.common = q.encoded
-        self.mirrors = tuple(q.mirrors.values())  # the other category of a column with two may be asked anywhere
+        # splits for the other category of a column with two categories; they are permitted anywhere
+        self.mirrors = tuple(q.mirrors.values())
         self.y = problem.y
         self.w = problem.row_weights
         self.penalty = problem.leaf_penalty * problem.n
@@ -175,7 +176,7 @@ def test_wishes_of_questions_with_empty_cells_round_trip(seed):
     questions = Workbench(empty_table(seed), depth=2).space.questions
     for number in range(questions.encoded):
         wish = questions.wish(number)
-        if not wish.endswith("inf"):  # the one bucket of a full column that has no more of them
+        if not wish.endswith("inf"):  # the column has one bucket only, without a threshold
             (asked,) = parse(f"ask root {wish}", questions).item.questions
             assert questions.splits[asked] == questions.splits[number]
 
@@ -263,7 +264,7 @@ def prices_of_enumeration(brute, wishes, tree, rng):
     others = [w for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
     spoken = [_plain(w) for w in others]
     spoken += [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
-    # what other branches cost does not matter to the difference
+    # The costs of other branches cancel out in the difference.
     trees = [t for t in brute.trees if kept(t, spoken, brute.columns)]
     least = min(brute.cost(t, spoken) for t in trees)
     want = {}
@@ -405,7 +406,7 @@ def test_questions_have_the_decimals_of_stored_trees(seed):
             problem.tree(DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=0)))
         )
         assert trained.nodes[0].split == split
-        # a wish that is copied from a trained tree asks the question of the encoding
+        # A constraint copied from a trained tree must mean the split of the encoding.
         assert questions.find(trained.nodes[0].split) == number
     assert len(questions.splits) == known
 
@@ -419,7 +420,7 @@ def test_avoided_question_does_not_exclude_equivalent_questions():
     bench = Workbench(problem, depth=1)
     for column in ("x0", "x1"):
         completion = bench.complete([f"avoid root {column}"])
-        assert (completion.cost, completion.bound) == (Fraction(4, 25), Fraction(4, 25))  # two leaves, no error
+        assert (completion.cost, completion.bound) == (Fraction(4, 25), Fraction(4, 25))  # two leaves without an error
         assert [wish.price for wish in completion.prices] == [0]
 
 

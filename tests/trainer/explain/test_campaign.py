@@ -48,7 +48,8 @@ def split_of(rng: np.random.Generator, kind: str) -> Split:
         features = (0, 1) if kind == "line" else (0, 1, 2, 3)
         a = rng.choice([-2.0, -1.0, 0.5, 1.0, 3.0, 1 / 3], len(features))
         levels = tuple(int(rng.integers(3)) if f == 3 else -1 for f in features)
-        # many of these have rows of the grid exactly on them, where the rounding of the sum decides
+        # With many of these thresholds, rows of the grid lie exactly on the hyperplane, and rounding decides their
+        # side.
         threshold = float(rng.choice([rng.integers(-4, 5), rng.integers(-40, 41) / 10, rng.normal()]))
         return Linear(features=features, coefficients=tuple(a.tolist()), threshold=threshold, levels=levels)
     if kind == "binary":
@@ -63,7 +64,8 @@ def split_of(rng: np.random.Generator, kind: str) -> Split:
 def draft(rng: np.random.Generator, kind: str, depth: int) -> Draft:
     sums = kind in SUMS
     if depth == 0 or rng.random() < (0 if sums else 0.1):
-        return DraftLeaf(label=int(rng.random() < 0.15) if sums else int(rng.integers(3)))  # few leaves: far to go
+        # leaves of another class are rare, so counterfactuals are far away
+        return DraftLeaf(label=int(rng.random() < 0.15) if sums else int(rng.integers(3)))
     return DraftBranch(split=split_of(rng, kind), left=draft(rng, kind, depth - 1), right=draft(rng, kind, depth - 1))
 
 
@@ -128,7 +130,7 @@ def test_the_smallest_change_is_that_of_brute_force(kind, count):
         matrix = np.column_stack(
             [rng.integers(-4, 5, n), rng.integers(-12, 13, n) / 10, rng.integers(0, 2, n), rng.integers(0, 3, n)]
         )
-        matrix[0, 1] = 0.1  # the column has tenths
+        matrix[0, 1] = 0.1  # a value with tenths makes the column change in tenths
         tree = grow(
             draft(rng, kind, 3 if sums else 1 + seed % 3),
             matrix,
@@ -163,14 +165,14 @@ def test_the_smallest_change_is_that_of_brute_force(kind, count):
             assert labels_of(tree, flip.row.reshape(1, -1))[0] != own
             got = (len(flip.columns), round(flip.distance, 9))
             wanted = (expected[0][0], round(expected[0][1], 9))
-            if beyond:  # one column alone may leave the grid where fewer columns are enough
+            if beyond:  # a single column may leave the grid where fewer columns are enough
                 assert got <= wanted, (kind, seed)
             elif flip.proved:
                 assert got == wanted, (kind, seed)
-            else:  # a row that is not proved may cost more, never less
+            else:  # a row that is not proved may cost more, but never less
                 assert got >= wanted, (kind, seed)
     assert flips > count / 2
     assert proved >= 0.98 * flips, (proved, flips)
     assert sure >= 0.98 * flips, (sure, flips)
     assert several > 0 or not sums
-    assert cheaper > 0 or kind != "hyperplane"  # more columns for a smaller sum
+    assert cheaper > 0 or kind != "hyperplane"  # changing more columns can make the sum of the changes smaller

@@ -104,7 +104,7 @@ def random_case(seed, *, sums, holes=False):
         ]
     )
     if rng.random() < 0.2:
-        matrix[:, 0] = 2.0  # a constant column
+        matrix[:, 0] = 2.0  # makes the column constant
     draft = random_draft(rng, 1 + seed % 3, sums, holes)
     codes = rng.integers(0, 3, n)
     permissions = tuple(
@@ -142,13 +142,14 @@ def best_by_enumeration(tree: Tree, row, permissions, scales, wanted, *, total=F
                 label = tree.nodes[naive_leaf(tree, other)].label
                 if label != own if wanted is None else label == wanted:
                     sizes = (1.0 if j == 3 else abs(other[j] - row[j]) / scales[j] for j in changed)
-                    costs.append(sum(size for size in sizes if not math.isnan(size)))  # a filled cell has no size
+                    # filling an empty cell has no size
+                    costs.append(sum(size for size in sizes if not math.isnan(size)))
         if costs and not total:
             return size, min(costs)
         if costs and min(costs) < best[1] - 1e-9:
             best = (size, min(costs))
         if size == 2 and math.prod(len(o) for o in options) > 60_000:
-            return None  # left out: too many rows to try
+            return None  # there are too many rows to try
     return best if best[0] else (0, 0.0)
 
 
@@ -170,7 +171,8 @@ def compared(seed, *, sums, holes=False):
             continue
         assert answer.flip is not None, (seed, row, expected)
         assert not (np.isnan(answer.flip.row) & ~np.isnan(row)).any(), "a present value never becomes empty"
-        if abs(answer.flip.row[0]) > 14 or abs(answer.flip.row[1]) > 2.5:  # beyond the grid: better than all within it
+        # the row lies beyond the grid, where it may be better than all rows within
+        if abs(answer.flip.row[0]) > 14 or abs(answer.flip.row[1]) > 2.5:
             assert (len(answer.flip.columns), answer.flip.distance) <= (expected[0], expected[1] + 1e-9)
             continue
         assert len(answer.flip.columns) == expected[0]
@@ -215,7 +217,7 @@ def test_least_total_with_empty_cells_equals_enumeration(sums):
                 assert expected in (None, (0, 0.0))
                 continue
             assert flip.distance <= expected[1] + 1e-9
-            if abs(flip.row[0]) > 14 or abs(flip.row[1]) > 2.5:  # beyond the grid
+            if abs(flip.row[0]) > 14 or abs(flip.row[1]) > 2.5:  # the row lies beyond the grid
                 continue
             assert flip.distance == pytest.approx(expected[1], abs=1e-9)
             assert flip.proved

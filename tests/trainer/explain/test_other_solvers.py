@@ -30,7 +30,8 @@ SCHEMA = (
     ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("red", "green", "blue")),
 )
 STEPS = (1.0, 0.1, 1.0)
-SCALE = 40  # sums of halves of tenths are even in fortieths; thresholds are odd, so no row lies on a plane
+# sums of halves of tenths are even multiples of 1/40, and thresholds are odd ones, so no row lies on a hyperplane
+SCALE = 40
 KINDS = ("threshold", "interval", "subset", "line", "hyperplane", "mixed")
 NUMBERS = (
     Permission(),
@@ -40,7 +41,7 @@ NUMBERS = (
     Permission(up=False, down=False),
 )
 COLOURS = (Permission(), Permission(), Permission(codes=(0, 2)), Permission(codes=(1,)), NUMBERS[-1])
-FAR = 1_000  # a single column moves no further than this in these trees
+FAR = 1_000  # in these trees, a single column moves no further than this
 
 
 def split_of(rng: np.random.Generator, kind: str) -> Split:
@@ -140,7 +141,8 @@ class WholeTree:
         label = int(self.tree.predict(self.row.reshape(1, -1))[0])
         reach = [self.scip.addVar(vtype="B", ub=0 if v.is_leaf and v.label == label else 1) for v in self.tree.nodes]
         self.scip.addCons(reach[0] == 1)
-        single = self.scip.addVar(vtype="B")  # one column may go anywhere, several stay near the training rows at sums
+        # a single column may go anywhere, but for sums several columns stay near the training rows
+        single = self.scip.addVar(vtype="B")
         self.scip.addCons(pyscipopt.quicksum(self.moved) <= 1 + 3 * (1 - single))
         for v in self.tree.branches:
             self.scip.addCons(reach[v.left] + reach[v.right] == reach[v.id])

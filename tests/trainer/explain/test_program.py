@@ -84,7 +84,7 @@ def test_programs_find_what_enumeration_finds(monkeypatch):
             several += expected[0] > 1
             assert (len(found.flip.columns), found.flip.distance) == (expected[0], pytest.approx(expected[1])), seed
             assert found.flip.proved
-    # the test is about programs that were solved, with and without a row
+    # The test means something only if many programs were solved, with and without a solution.
     assert several > 10
     assert none > 10
     assert sum(asked) > 10
@@ -102,7 +102,7 @@ def random_planes(rng, depth) -> Draft:
         features=(0, 1, 2),
         levels=(-1,) * 3,
         coefficients=tuple(float(a) for a in rng.choice([-2.0, -1.0, 0.5, 1.0, 3.0], 3)),
-        threshold=float(rng.integers(-3, 9)) + 0.3,  # many rows with tenths lie exactly on it
+        threshold=float(rng.integers(-3, 9)) + 0.3,  # many rows with tenths lie exactly on this threshold
     )
     return DraftBranch(split=split, left=random_planes(rng, depth - 1), right=random_planes(rng, depth - 1))
 
@@ -110,7 +110,7 @@ def random_planes(rng, depth) -> Draft:
 @pytest.mark.slow
 def test_joint_changes_reach_rows_exactly_on_threshold():
     several = proved = 0
-    for seed in range(100):  # 42 and 51 have their smallest change exactly on a plane
+    for seed in range(100):  # the smallest change of 42 and 51 lies exactly on a hyperplane
         rng = np.random.default_rng(seed)
         matrix = rng.integers(0, 4, (30, 3)).astype(float)
         matrix[:, 0] = rng.integers(0, 40, 30) / 10
@@ -119,7 +119,7 @@ def test_joint_changes_reach_rows_exactly_on_threshold():
         known = statistics(NUMBERS, matrix)
         permissions = [[Permission(), UP, DOWN][int(rng.integers(3))] for _ in range(3)]
         flipper = Flipper(tree, known, permissions)
-        # all that a program may say: the training values, widened by their range on both sides
+        # The programs search this grid: the training values, widened by their range on both sides.
         grid = np.array(list(itertools.product(np.arange(-40, 81) / 10, np.arange(-3.0, 7.0), np.arange(-3.0, 7.0))))
         labels = tree.predict(grid)
         for row in matrix[:3]:
@@ -135,12 +135,12 @@ def test_joint_changes_reach_rows_exactly_on_threshold():
                 continue
             flip = flipper.find(row).flip
             assert flip is not None, seed
-            if len(flip.columns) == 1:  # one column alone may move further
+            if len(flip.columns) == 1:  # a single column may move further than the grid
                 continue
             several += 1
             proved += flip.proved
             got = (len(flip.columns), flip.distance)
-            # what is proved is the smallest; where the proof is missing the row may cost more, never less
+            # A proved change is the smallest. Without a proof the row may cost more, but never less.
             assert (
                 got == (expected[0], pytest.approx(expected[1]))
                 if flip.proved

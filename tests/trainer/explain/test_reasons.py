@@ -97,7 +97,7 @@ def test_enough_values_are_all_values_of_the_column(sums, holes):
 
 def test_threshold_of_a_sum_is_exact_to_the_last_bit():
     checked = 0
-    for seed in range(0, 180, 3):  # trees with at most one split
+    for seed in range(0, 180, 3):  # these seeds have trees with at most one split
         tree, matrix, _ = random_case(seed, sums=True)
         finder = finder_of(tree, matrix)
         row = matrix[0]

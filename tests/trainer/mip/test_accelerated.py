@@ -156,7 +156,7 @@ def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
         values[stated.theta.columns] = theta
         stated.equivalent.fill(values)
         claims = [row.activity(values) - row.upper for row in stated.model.rows if row.name in ("E17", "E22")]
-        # the rows that define the selectors hold with equality
+        # The rows that define the selectors hold with equality, so only E17 and E22 are counted.
         broken = sum(claim > 1.1e-3 for claim in claims)
         rows = apart.equivalent_cuts.fractional(b, theta, limit=10_000)
         assert len(rows) == sum(claim > 1e-3 for claim in claims) >= broken
@@ -196,7 +196,7 @@ def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
     deep = DeepBounds(inst)
     for tree in trees[:: max(1, len(trees) // 25)]:
         values = form.assignment(tree)
-        values[form.theta.columns] = 1.0  # scores that nothing earned: every path is separated
+        values[form.theta.columns] = 1.0  # these scores are too high, so every path must be separated
         rows += form.paths.separate(values[s.b.columns], values[s.p.columns], values[form.theta.columns])
         for path, v, members, _ in form.paths._paths(values[s.b.columns]):
             bound = deep(members, inst.tree.height(v))
@@ -262,7 +262,7 @@ def test_split_bounds_are_the_best_subtrees_of_both_sides(seed):
 
 
 def test_split_bounds_that_are_halted_stay_valid_and_end_at_once(monkeypatch):
-    monkeypatch.setattr(polishing, "CELLS_PER_CALL", 1)  # one feature for each call of the kernel
+    monkeypatch.setattr(polishing, "CELLS_PER_CALL", 1)  # the kernel handles one feature in each call
     bits = np.random.default_rng(0).integers(0, 2, (40, 6)).astype(np.uint8)
     inst = instances.build(bits, np.arange(40, dtype=np.int32) % 2, depth=3, kappa=Fraction(1, 2))
     asked = []

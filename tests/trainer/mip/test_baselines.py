@@ -28,7 +28,7 @@ def alone(inst: Instance) -> Ladders:
 
 
 VARIANTS = {
-    "binoct": lambda inst: BinOCT(replace(inst, kappa=Fraction(0))),  # complete trees; leaves cost nothing
+    "binoct": lambda inst: BinOCT(replace(inst, kappa=Fraction(0))),  # its trees are complete, so leaves cost nothing
     "oct": OCT,
     "oct, single features": lambda inst: OCT(inst, single_features=True),
     "binoct, bits": lambda inst: BitsBinOCT(replace(inst, kappa=Fraction(0)), alone(inst)),
@@ -130,7 +130,7 @@ def test_every_tree_is_a_solution_of_its_value_over_ladders(seed):
 def test_every_tree_is_a_solution_of_its_value(seed):
     inst = random_instance(seed, max_depth=2, max_rows=7)
     form = formulation(seed, inst)
-    # (O3) lets a terminal node of OCT predict its majority class only
+    # Constraint (O3) lets a terminal node of OCT predict only its majority class.
     for tree in itertools.islice(all_trees(form.instance, labels=isinstance(form, BinOCT)), 300):
         values = form.assignment(tree)
         assert form.model.violated(values) is None

@@ -50,7 +50,7 @@ def run(method: str, **parameters: object) -> TrainResult:
     return train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))
 
 
-Shape = tuple | int  # a class, or (the column that is asked about, where the answer is 0, where it is 1)
+Shape = tuple | int  # a class, or (column of the split, subtree for 0, subtree for 1)
 
 
 @cache
@@ -173,7 +173,7 @@ def test_the_best_tree_under_constraints_given_by_name(name):
 @pytest.mark.parametrize("name", ["none", "columns", "recall", "opportunity", "pairs", "rising"])
 def test_the_baselines_take_them_too(method, name):
     asked, holds = CONSTRAINTS[name]
-    bins = 2 if method == "oct" else BINS  # the slowest models
+    bins = 2 if method == "oct" else BINS  # the models of OCT are the slowest
     of = {} if method == "oct" else {"penalty": Fraction(0), "complete": True}
     result = run(method, **asked, bins=bins)
     wanted = best(holds, bins=bins, **of)
@@ -226,7 +226,8 @@ def test_contradicting_constraints_say_what_can_be_reached(method):
     assert caught.value.of == "shortfall of the recalls"
     assert lowered_recalls_words(shortfall, 2) in str(caught.value)
     assert best(lambda s, p: recall(p, 0) == recall(p, 1) == 1) is None
-    assert "leaves" not in str(caught.value).split("percentage points.")[1]  # no number of leaves would do
+    # no number of leaves would reach these recalls, so the message must not suggest one
+    assert "leaves" not in str(caught.value).split("percentage points.")[1]
 
 
 @pytest.mark.parametrize("method", FLOW)
@@ -329,7 +330,7 @@ def test_complete_tree_uses_a_column_even_if_none_splits_rows():
 @pytest.mark.parametrize("solver", ["scip", "gurobi"])
 def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
     """A leaf costs a ten-millionth, or nearly a whole row: objective and bound equal those of the exact search to the last digit."""
-    for seed in range(1 if method == "oct" else 3):  # OCT has the slowest models
+    for seed in range(1 if method == "oct" else 3):  # the models of OCT are the slowest
         r = np.random.default_rng(seed)
         n = int(r.integers(6, 16))
         schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(3)]
@@ -384,7 +385,8 @@ def gives_up(session):
 @pytest.mark.parametrize(("method", "parameters"), SCIP_GIVES_UP)
 def test_failed_solver_keeps_first_tree_and_proves_nothing(method, parameters, monkeypatch):
     monkeypatch.setattr("trainer.milo.scip._run", gives_up)
-    monkeypatch.setattr("trainer.families.oblique.raising.TIME_SHARE", 0.0)  # cases would prove it without the solver
+    # otherwise the case analysis would prove it without the solver
+    monkeypatch.setattr("trainer.families.oblique.raising.TIME_SHARE", 0.0)
     table, labels = sample()
     certificate = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
     assert certificate.status is Status.HEURISTIC
@@ -419,4 +421,4 @@ def test_binoct_error_says_tree_needs_column_if_none_allowed():
     request = TrainRequest(
         table=numeric_table(X), labels=labels, method="binoct", parameters=asked | {"max_columns": 1}
     )
-    assert train(request).certificate.status is Status.OPTIMAL  # as the message promises
+    assert train(request).certificate.status is Status.OPTIMAL  # the message promises that this setting is solved

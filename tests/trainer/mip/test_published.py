@@ -81,7 +81,8 @@ def test_accelerated_meets_the_optima_of_the_paper(data_folder, name, depth):
 @pytest.mark.parametrize("name", ["monk3", "soybean-small", "iris_QT_5"])
 def test_flowoct_bendoct_and_accelerated_agree_at_depth_two(data_folder, name, formulation):
     records = [record for record in published(data_folder, name, 2) if float(record["lambda"]) >= 0.02]
-    for record in records[:: 2 if formulation is AcceleratedBendOCT else 4]:  # some take the others ten seconds
+    # the other two need ten seconds for some records
+    for record in records[:: 2 if formulation is AcceleratedBendOCT else 4]:
         assert_proved_as_published(data_folder, name, 2, record, formulation)
 
 
@@ -155,6 +156,6 @@ def test_the_optima_of_strongtree_are_met(data_folder, dataset, depth):
         form = AcceleratedBendOCT(inst)
         optimum = optimise(form, backend("scip"), starts=form.improve_starts([greedy.cart(inst)]))
         assert optimum.optimal
-        # Z_kappa = correct - kappa leaves; theirs is (1 - lambda) (Z_kappa + kappa - n)
+        # Z_kappa = correct - kappa leaves. The published objective is (1 - lambda) (Z_kappa + kappa - n).
         objective = float((1 - paper) * (optimum.value + inst.kappa - inst.total))
         assert objective == pytest.approx(float(record["obj_value"]), abs=1e-4)

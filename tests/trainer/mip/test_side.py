@@ -105,7 +105,7 @@ def check(name: str, formulation: str, seed: int) -> bool:
 def test_the_best_admitted_tree_is_found_and_proved(name, formulation):
     seeds = range(5) if name == "highs" else range(10)
     if formulation.startswith("oct"):
-        seeds = (0, 1, 9, 3, 18)  # of each kind one that does not take it a second
+        seeds = (0, 1, 9, 3, 18)  # one seed of each kind that OCT solves within a second
     solved = [check(name, formulation, seed) for seed in seeds]
     assert any(solved)
 
@@ -114,7 +114,8 @@ def test_the_best_admitted_tree_is_found_and_proved(name, formulation):
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_the_best_admitted_tree_of_many_instances(count, name, formulation):
-    wanted = count // 2 if name == "scip" and formulation.startswith("oct") else count  # seconds for a dozen
+    # SCIP needs seconds for a dozen of these
+    wanted = count // 2 if name == "scip" and formulation.startswith("oct") else count
     solved = [check(name, formulation, seed) for seed in range(1000, 1000 + wanted)]
     assert sum(solved) > 0.75 * wanted
 
@@ -213,8 +214,8 @@ def many_rows(seed: int, depth: int) -> tuple[Instance, Judged, Fraction]:
 def test_rates_of_large_groups_are_kept_exactly(name, formulation):
     """A tolerance on, a hair below or above what a tree reaches: a solver cannot tell these apart, the constraint can."""
     cut_off = 0
-    of_oct = formulation.startswith("oct")  # the slowest models
-    # HiGHS solves anew for each tree that is cut off
+    of_oct = formulation.startswith("oct")  # the models of OCT are the slowest
+    # HiGHS restarts for each tree that is cut off, so it gets one seed.
     for seed in (1, 3) if name == "scip" and not of_oct else (1,):
         inst, trees, difference = many_rows(seed, 1 if of_oct else 2)
         hairs = [difference * (1 - Fraction(4, 10**7)), difference]

@@ -95,7 +95,7 @@ def test_a_tolerance_and_a_limit_leave_a_valid_bound():
         assert recount(part.shape, X, y, np.ones(300, int), 2)[0] == part.cost
 
 
-CLOSE_SEEDS = (324, 577, 673, 754)  # tables with a gap that is one half but for the rounding of floats
+CLOSE_SEEDS = (324, 577, 673, 754)  # these tables have a gap of exactly one half, which the rounding of floats hides
 
 
 def random_mixed(seed):

@@ -31,7 +31,7 @@ class AllTrees:
     def __init__(self, answers, columns, costs, pairs=(), prices=None):
         self.answers = answers
         self.columns = columns
-        self.costs = costs  # (rows, labels)
+        self.costs = costs  # shape (rows, labels)
         self.pairs = set(pairs) | {(b, a) for a, b in pairs}
         self.prices = prices or {}
         self.known = {}

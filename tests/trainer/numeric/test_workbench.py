@@ -52,7 +52,7 @@ def few(monkeypatch):
 
 def instance(seed, table=None):
     rng = np.random.default_rng(seed)
-    prefixes.FEW = 8 if seed % 4 == 0 else 0  # at most places, what is proved of one threshold bounds others
+    prefixes.FEW = 8 if seed % 4 == 0 else 0  # with 0, the proof of one threshold bounds others at most places
     many = seed % 20 == 0
     problem = table(seed) if table else many_values(seed) if many else random_table(seed, max_rows=9)
     depth = 3 if seed % 8 == 3 else 2
@@ -141,11 +141,11 @@ def test_what_is_proved_of_one_threshold_spares_those_beside_it(monkeypatch):
     wishes = ["forbid y x0", "leaf ny"]
     bench = NumericWorkbench(problem, depth=2)
     completion = bench.complete(wishes, prices=False)
-    monkeypatch.setattr(prefixes, "FEW", 10**9)  # every threshold by itself
+    monkeypatch.setattr(prefixes, "FEW", 10**9)  # each threshold is searched by itself
     plainly = NumericWorkbench(problem, depth=2)
     assert plainly.complete(wishes, prices=False).cost == completion.cost == completion.bound
     assert bench.space.nodes < 0.7 * plainly.space.nodes
-    # without wishes it is the optimum of training
+    # Without constraints, the cost is that of the training.
     free = solve_numeric(problem.matrix, y, n_classes=2, depth=2, leaf_cost=problem.kappa)
     assert bench.complete([]).cost == free.cost
 
@@ -156,7 +156,7 @@ def test_held_threshold_is_exact_and_costs_like_its_neighbour():
     held, own = (bench.complete([f"ask root c 0 <= {t}"]) for t in ("3.14159", "3.5"))
     assert held.cost == own.cost
     assert bench.tree(held.tree).nodes[0].split.threshold == 3.14159
-    # the row of the encoding serves as well, so that the optimum does not change
+    # The split of the encoding sends the same rows, so the optimum does not change.
     assert held.optimum.cost == bench.complete([]).cost
 
 
@@ -195,7 +195,7 @@ def test_category_of_all_rows_is_not_taken_for_another_question(turn, wish):
     problem = Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, 5)),
         labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 1, 0, 1], np.int32)),
-        weights=np.array([1, 1, 1, 0]),  # the one row with the category b does not count
+        weights=np.array([1, 1, 1, 0]),  # the only row with category b has weight 0
     )
     completion = NumericWorkbench(problem, depth=1).complete([wish])
     assert [w.text for w in completion.conflict] == [wish]

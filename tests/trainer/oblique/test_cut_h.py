@@ -125,7 +125,7 @@ def test_local_search_without_success_ends_by_its_patience():
     X = np.array([[0.0], [1.0], [2.0]])
     counts = np.array(
         [[1, 0], [0, 1], [1, 0]]
-    )  # one plane cannot be right everywhere, and the ceiling does not know it
+    )  # one plane cannot classify all rows correctly, but the upper bound does not know that
     inst = ObliqueInstance(Z=X / 2, counts=counts, classes=np.arange(2, dtype=np.int32), group=np.arange(3), depth=1)
     search = LocalSearch(inst, 0)
     search.run([], enough=inst.ceiling, stopped=lambda: False, patience=30)

@@ -107,7 +107,8 @@ def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
         raise MemoryError
 
     if place == "tree_search.backend":
-        monkeypatch.setattr("trainer.families.oblique.raising.TIME_SHARE", 0.0)  # it would leave the solver nothing
+        # otherwise the case analysis leaves nothing to the solver
+        monkeypatch.setattr("trainer.families.oblique.raising.TIME_SHARE", 0.0)
     monkeypatch.setattr(f"trainer.families.oblique.{place}", full)
     r = np.random.default_rng(2)
     data, labels = table(r.integers(0, 4, (40, 3)), r.integers(0, 2, 40))
@@ -160,7 +161,7 @@ def test_one_far_value_does_not_set_the_distance_of_all_others():
     asked = {"time_limit": 1.0, "search_seconds": 0.3, "first_trees": "cart"}
     robust = make_classifier("oct-h", **asked).fit(X, y).certificate_
     (said,) = (e for e in robust.evidence if e["kind"] == "distance")
-    assert said["columns"]["x0"] < 1_000 < 0.005 * 5e7  # in the column's own unit
+    assert said["columns"]["x0"] < 1_000 < 0.005 * 5e7  # the distance is stated in the unit of the column
     assert "inter-quartile" in robust.scope
     cart = make_classifier("cart", depth=2).fit(X, y).certificate_
     assert robust.objective >= cart.objective

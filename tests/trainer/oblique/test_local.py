@@ -18,7 +18,7 @@ def test_with_more_columns_than_points_the_step_is_the_same(seed):
     ridge = np.append(np.full(p - 1, 10.0 ** rng.integers(-4, 1)), 1e-8)
     curvature = np.maximum(rng.random(n) / 4, 1e-6)
     gradient = rng.normal(size=p)
-    curvature[rng.random(n) < 0.1] = 0.0  # points of weight 0
+    curvature[rng.random(n) < 0.1] = 0.0  # some points have weight 0
     direct = np.linalg.solve((X * curvature[:, None]).T @ X + np.diag(ridge), gradient)
     step = _newton(X, ridge)(curvature, gradient)
     assert np.abs(step - direct).max() <= 1e-6 * np.abs(direct).max()

@@ -87,11 +87,11 @@ def test_line_separations_are_complete_and_errors_are_least(first):
             made = int(counts.sum() - sum(counts[points].sum(axis=0).max() for points in leaves))
             assert (
                 made == least.errors[t - 1] or least.errors[t - 1] < made == least.errors[0]
-            )  # a single leaf was better
+            )  # or a single leaf was better
             for v, u in ((1, 2), (2, 4), (3, 6)):
                 here = np.flatnonzero((at == v) | (at >> 1 == v) | (at >> 2 == v))
                 left = frozenset(np.flatnonzero((at == u) | (at >> 1 == u)).tolist())
-                # what a line parts of all points it parts of some
+                # A line that separates all points in this way separates each subset of them, too.
                 assert not left or len(left) == len(here) or any(left == way & set(here.tolist()) for way in exact)
 
 
@@ -144,9 +144,10 @@ def test_points_in_one_plane_need_no_search(seed, tmp_path):
         assert certificate.bound == pytest.approx(float(best), abs=1e-9)
         assert (certificate.status, certificate.evidence[0]["rounds_of_local_search"]) == ("optimal", 0)
         assert certificate.objective == pytest.approx(float(best), abs=1e-9)
-        if method == METHODS[seed % 3]:  # the check counts all ways of parting the rows, the same for each method
+        # the check enumerates all separations, which are the same for each method, so one method is enough
+        if method == METHODS[seed % 3]:
             assert_verified(result.model, data, X, y, tmp_path)
-    # oct-h claims nothing here: its planes keep a distance, so that the best tree need not be among its trees
+    # oct-h claims no optimum here. Its planes keep a distance, so the best tree may not be among its trees.
     parameters |= {"time_limit": 0.5, "search_seconds": 0.1}
     apart = train(TrainRequest(table=data, labels=labels, method="oct-h", parameters=parameters)).certificate
     assert apart.objective <= float(best) + 1e-9
@@ -196,7 +197,7 @@ def test_ways_of_wide_and_close_directions(seed):
 
 def test_planes_are_found_exactly():
     X = np.array([[1, 5, 0.5, 3], [1, 6, 1.5, 4], [1, 8, 3.5, 1], [1, 9, 4.5, 0], [1, 5, 0.5, 1]], float)
-    assert find_plane(as_integers(X), X, np.arange(5)) == (1, 3)  # the third column is the second less 4.5
+    assert find_plane(as_integers(X), X, np.arange(5)) == (1, 3)  # the third column is the second minus 4.5
     X[4, 2] = 0.75
     assert find_plane(as_integers(X), X, np.arange(5)) is None
     X[:, 2:] = X[:, 1:2] * 2
@@ -219,7 +220,7 @@ def test_no_tree_exceeds_the_bound_of_planes(first):
             best = best_value(X, counts, depth, kappa, most=most)
             assert best <= inst.ceiling <= plain.ceiling
             helped += inst.ceiling < plain.ceiling
-    assert helped > 2  # the bound matters
+    assert helped > 2  # the bound improves the upper bound in some cases
 
 
 @seeds(20)

@@ -19,9 +19,7 @@ from trainer.tree.nodes import tree_from_json
 
 
 def test_drawing_uses_remaining_time_and_reports_lack_of_it(monkeypatch):
-    monkeypatch.setitem(
-        drawing.DRAWING_BUDGETS, "sparse", (0.9, 60.0)
-    )  # 13 s are enough on a machine that is busy, too
+    monkeypatch.setitem(drawing.DRAWING_BUDGETS, "sparse", (0.9, 60.0))  # 13 s are enough on a busy machine, too
     r = np.random.default_rng(1)
     X = r.normal(size=(200, 8)).round(3)
     data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(200) < 0.1)).astype(int))
@@ -85,7 +83,8 @@ def test_sparse_planes_use_the_fewest_columns():
 
 
 def test_sparse_style_has_fewest_columns_of_equally_good_trees():
-    one = np.array([0.498, 0.3, 0.1, 0.499, 0.501, 0.6, 0.9, 0.502, 0.0, 1.0])  # parts the classes, but narrowly
+    # separates the classes, but with a narrow margin
+    one = np.array([0.498, 0.3, 0.1, 0.499, 0.501, 0.6, 0.9, 0.502, 0.0, 1.0])
     other = np.array([0, 0.55, 0.2, 0, 1, 0.5, 0.9, 1, 0, 1])
     y = (one > 0.5).astype(int)
     data, labels = table(np.column_stack([one, other]), y)
@@ -94,7 +93,7 @@ def test_sparse_style_has_fewest_columns_of_equally_good_trees():
         result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
         assert (result.certificate.correct, len(result.tree.used_columns)) == (10, used)
         assert style == "margin" or 0.499 < result.tree.branches[0].split.threshold < 0.501
-    # a checkerboard of four fields: two questions on single columns, or planes that need both
+    # A checkerboard of four fields: two splits on single columns suffice, or hyperplanes that use both.
     r = np.random.default_rng(1)
     X = r.random((80, 2))
     X = X[(np.abs(X - 0.5) > 0.02).all(axis=1)]
@@ -196,13 +195,13 @@ def test_frontier_keeps_limit_and_points_during_drawing():
     parameters = {"depth": 2, "pareto": True, "search_seconds": 0.2, "time_limit": 1.0, "first_trees": "cart"}
     result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
     assert result.certificate.status == "time_limit"
-    assert result.certificate.seconds < 100  # it would take hours
+    assert result.certificate.seconds < 100  # without a limit it would take hours
     points = {e["kind"]: e["points"] for e in result.certificate.evidence}
     assert max(p["correct"] for p in points["leaf-frontier"]) == result.certificate.correct
     assert points["coefficient-frontier"]
     still = next(e["unsettled"] for e in result.certificate.evidence if e["kind"] == "leaf-frontier")
     bounds = [p["bound"] for p in sorted([*points["leaf-frontier"], *still], key=lambda p: p["leaves"])]
-    assert bounds == sorted(bounds)  # what no larger tree exceeds, no smaller one does
+    assert bounds == sorted(bounds)  # no smaller tree may have a larger bound than a larger tree
 
 
 @pytest.mark.parametrize("style", ["svm", "sparse"])
@@ -223,4 +222,4 @@ def test_a_cancel_ends_the_drawing_of_a_plane(style):
 
     planes = candidate_planes(Z, L, R, widest, style, separator, np.arange(40), stopped)
     assert planes[-1] is widest
-    assert 3 < len(asked) < 7  # uncancelled it asks more often
+    assert 3 < len(asked) < 7  # without cancelling, it asks more often

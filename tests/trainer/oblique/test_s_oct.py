@@ -24,7 +24,7 @@ def test_s_oct_has_the_optimum_of_cut_h(name, first):
         form = SOCT(inst, CutOptions(everywhere=seed % 2 == 0))
         lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
         outcome = backend(name).solve(form.model, CutHooks(form), SolveOptions(time=60, absolute_gap=lattice.gap))
-        best = best_value(X, inst.counts, inst.depth, inst.kappa)  # what CUT-H finds, by test_cut_h
+        best = best_value(X, inst.counts, inst.depth, inst.kappa)  # test_cut_h shows that CUT-H finds this value
         assert lattice.floor(outcome.bound) == best
         assert inst.value(inst.prune(form.read(outcome.values))) == best
 
@@ -33,7 +33,7 @@ def test_s_oct_has_the_optimum_of_cut_h(name, first):
 @pytest.mark.parametrize("name", ["scip", "gurobi", "highs"])
 @pytest.mark.parametrize("first", range(0, 24, 12))
 def test_oct_h_has_the_same_optimum_where_its_distance_is_kept(name, first):
-    # points of a small grid: planes between them can keep 0.005
+    # The points lie on a small grid, so hyperplanes between them can keep a distance of 0.005.
     for seed in range(first, first + 12):
         X, inst = instance(seed)
         form = OCTH(inst)

@@ -87,7 +87,7 @@ def binned(problem: Problem, bins: int, columns: tuple[int, ...] | None = None) 
             continue
         if column.kind is ColumnKind.NUMERIC:
             ranked = sorted(column.values)
-            # the smallest value that at least k/bins of the rows do not exceed
+            # The edge is the smallest value that at least k/bins of the rows do not exceed.
             edges = {ranked[-(-k * len(ranked) // bins) - 1] for k in range(1, bins)}
             column = replace(column, values=np.array([float(sum(v > e for e in edges)) for v in column.values]))
         made.append(column)

@@ -55,7 +55,7 @@ def test_every_optimum_is_proved(tmp_path_factory, seed):
     assert (said.verdict, "no tree exceeds" in said.detail) == ("proved", True), said
     lines = gzip.decompress(proof.read_bytes()).decode().splitlines()
     header = json.loads(lines[0])
-    # one more than is true must not be shown by the same steps
+    # The same steps must not prove one unit more than is true.
     more = "\n".join([json.dumps(header | {"goal": header["goal"] + header["scale"]}), *lines[1:]])
     assert proved_alone(model, data, [more], folder) == [False]
 
@@ -97,7 +97,7 @@ def test_columns_that_cart_chose_are_a_space_of_their_own(tmp_path_factory, seed
             f.verdict == "refuted" for f in said
         ):
             continue
-        # the same words are true of these columns
+        # Nothing was refuted, so the claim must be true of the new list of columns.
         assert asked_columns <= set(names) <= set(every)
         best = without(data, set(every) - set(names), **{k: v for k, v in used.items() if k != "select"})
         assert best == document["certificate"]["objective"]

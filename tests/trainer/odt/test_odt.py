@@ -39,7 +39,7 @@ def partitions(problem, card):
     for column in problem.table.columns:
         values = sorted(set(column.values))
         if column.kind is ColumnKind.CATEGORICAL:
-            # the limit counts categories that occur
+            # The limit counts only categories that occur.
             chosen = [c for r in range(len(values) + 1) for c in combinations(values, r)]
             chosen = [c for c in chosen if not card or min(len(c), len(values) - len(c)) <= card]
         else:

@@ -128,7 +128,7 @@ def test_both_shares_or_the_best_that_can_be_reached(seed):
         most = Fraction(max(b for a, b in pairs if a >= s * positives), negatives)
         assert caught.value.best == pytest.approx(float(most))
         said = Fraction(str(caught.value).split("the best is ")[1].split(". ")[0])
-        assert most - Fraction(1, 10**4) < said <= most  # it can be asked for
+        assert most - Fraction(1, 10**4) < said <= most  # the stated share is rounded down, so that it can be required
 
 
 @pytest.mark.slow

@@ -175,7 +175,7 @@ def test_integers_do_not_grow_with_the_rows():
         ).model.integers.sum()
         for c in (whole, part)
     ]
-    assert sizes[0] == sizes[1] == 12  # the categories at the root
+    assert sizes[0] == sizes[1] == 12  # one integer for each category at the root
 
 
 def test_a_stopped_solver_keeps_its_first_tree():

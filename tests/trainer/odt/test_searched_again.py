@@ -96,7 +96,7 @@ def test_a_search_that_would_take_long_ends():
         GroupedRows(columns, sizes, 0, 10).spend(11)
 
 
-# -- files -------------------------------------------------------------------------------------------------------------
+# The tests below check files.
 
 
 def trained(folder, seed, categories=(4, 3), n=40, classes=2, **parameters):
@@ -121,7 +121,7 @@ def trained(folder, seed, categories=(4, 3), n=40, classes=2, **parameters):
     return model, proof if proof.exists() else None, data, result
 
 
-MANY = (11, 12)  # categories: 1,023 and 2,047 subsets
+MANY = (11, 12)  # numbers of categories; they have 1,023 and 2,047 subsets
 CLAIMS = [
     {"categories": MANY, "depth": 1},
     {"categories": MANY},
@@ -150,7 +150,7 @@ def test_honest_files_are_proved_and_lower_bounds_are_refuted(tmp_path, claim):
         try:
             model, proof, data, result = trained(tmp_path, seed, **claim)
         except TrainerError:
-            assert "sensitivity" in claim  # it cannot be reached
+            assert "sensitivity" in claim  # no tree reaches the required sensitivity
             continue
         assert result.certificate.proved_optimal
         findings = verify(model, data, proof)

@@ -40,7 +40,7 @@ def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin
         return impurity(left, measure) + impurity(right, measure)
 
     values = []
-    # numbers count as the decimals that they are written as: 0.1, 0.2, 0.3 are evenly spaced
+    # Each number is taken as the decimal that it is written as, so 0.1, 0.2 and 0.3 are evenly spaced.
     columns = [[None if math.isnan(x) else Fraction(repr(float(x))) for x in column] for column in np.asarray(X).T]
     for column in columns:
         cuts = {x for x in column if x is not None}

@@ -32,7 +32,7 @@ def random_table(rng: np.random.Generator, *, categories: bool = True, classes: 
             name="c", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "d"), missing=MissingPolicy.DROP
         )
         columns.append(Column(schema=schema, values=rng.integers(0, 3, n).astype(float)))
-    if rng.random() < 0.3:  # rows that are empty everywhere
+    if rng.random() < 0.3:  # makes two rows in which all cells are empty
         for column in columns:
             if column.kind is not ColumnKind.CATEGORICAL:
                 column.values[:2] = np.nan
@@ -153,7 +153,7 @@ def rows_of(table: Table) -> list[dict[str, float | str | None]]:
     return [{column.name: cell(column, i) for column in table.columns} for i in range(len(table))]
 
 
-Asked = tuple[int, str, np.ndarray]  # column, kind of the question ("cut", "empty" or "level"), left side
+Asked = tuple[int, str, np.ndarray]  # column, kind of split ("cut", "empty" or "level"), rows of the left side
 
 
 def questions(table: Table) -> list[Asked]:
@@ -168,7 +168,7 @@ def questions(table: Table) -> list[Asked]:
     return [(j, kind, left) for j, kind, left in found if left.any() and not left.all()]
 
 
-Tree = tuple  # (class,) for a leaf, (question, left, right) for a branching
+Tree = tuple  # a leaf is (class,), a branch is (split, left, right)
 
 
 def shallow_trees(table: Table, classes: int) -> Iterator[Tree]:

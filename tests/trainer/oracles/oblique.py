@@ -25,12 +25,12 @@ def dependency(points):
         pivot = next((r for r in range(len(pivots), len(rows)) if rows[r][column]), None)
         if pivot is None:
             if len(pivots) < column:
-                return None  # a second point that depends on those before it
+                return None  # there is a second dependent point, so the set is not minimal
             continue
         at = len(pivots)
         rows[at], rows[pivot] = rows[pivot], rows[at]
         for r in range(len(rows)):
-            if r != at and rows[r][column]:  # without division, so that integers stay integers
+            if r != at and rows[r][column]:  # no division takes place, so integers stay integers
                 here = rows[at][column]
                 there = rows[r][column]
                 rows[r] = [x * here - z * there for x, z in zip(rows[r], rows[at], strict=True)]
@@ -55,7 +55,7 @@ def circuits(X):
     return _circuits(listed(X))
 
 
-@cache  # the same points come back with every solver and every setting
+@cache  # each solver and each setting asks for the same points
 def _circuits(X):
     found = set()
     for size in range(2, len(X[0]) + 3):
@@ -75,7 +75,8 @@ def separations(X):
 
 @cache
 def _separations(X):
-    found = [tuple(sum(1 << i for i in side) for side in sides) for sides in _circuits(X)]  # a bit for each point
+    # a set of points is an integer with one bit for each
+    found = [tuple(sum(1 << i for i in side) for side in sides) for sides in _circuits(X)]
     out = set()
     for left in range(1, (1 << len(X)) - 1):
         if not any(a & left == a and not b & left for a, b in found):
@@ -125,7 +126,7 @@ def random_points(seed, *, most=9, depths=(1, 2)):
     k = int(r.integers(1, 5))
     X = r.integers(0, int(r.integers(2, 4)), (size, m))
     if seed % 7 == 0:
-        X[:, 0] = 1  # a constant column
+        X[:, 0] = 1  # makes the column constant
     X = np.unique(X, axis=0)
     counts = np.zeros((len(X), k), np.int64)
     counts[np.arange(len(X)), r.integers(0, k, len(X))] = 1

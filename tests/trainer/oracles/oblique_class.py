@@ -18,7 +18,7 @@ def hull_distance(L, R):
     return _hull_distance(tuple(map(tuple, L.tolist())), tuple(map(tuple, R.tolist())))
 
 
-@cache  # the same points come back with every solver and every setting
+@cache  # each solver and each setting asks for the same points
 def _hull_distance(left, right):
     L = np.array(left)
     R = np.array(right)
@@ -40,7 +40,7 @@ def apart(L, R, least):
     """Whether the hulls are at least `least` apart; most pairs are decided without a program."""
     axis = max((R.min(axis=0) - L.max(axis=0)).max(), (L.min(axis=0) - R.max(axis=0)).max())
     if axis >= least or L.shape[1] == 1:
-        return bool(axis >= least)  # a single column keeps them apart
+        return bool(axis >= least)  # a single column separates the hulls
     nearest = np.abs(L[:, None] - R[None]).max(axis=2).min()
     return bool(nearest >= least) and hull_distance(L, R) >= least
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from jpmml_evaluator import make_evaluator
 from jpmml_evaluator.jpype import JPypeBackend
 
-# a second of work: code that is compiled quickly, and one thread that clears memory
+# The work takes about a second, so code must compile quickly, and one thread suffices to collect garbage.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

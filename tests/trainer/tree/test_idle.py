@@ -34,7 +34,7 @@ def test_every_row_gets_the_class_that_it_got_before(seed):
     assert len(smaller.branches) == len(tree.branches) - len(idle)
     for rows in (matrix, random_matrix(np.random.default_rng(seed), tree.schema, 60, holes=True)):
         assert smaller.predict(rows).tolist() == tree.predict(rows).tolist()
-    for v in smaller.branches:  # numbered breadth first, and the counts still add up
+    for v in smaller.branches:  # nodes are numbered breadth first, and the counts still add up
         assert v.right == v.left + 1
         sums = [a + b for a, b in zip(smaller.nodes[v.left].counts, smaller.nodes[v.right].counts, strict=True)]
         assert sums == list(v.counts)

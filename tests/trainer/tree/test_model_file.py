@@ -166,7 +166,7 @@ def test_cut_off_and_flipped_bytes_never_raise_anything_else(seed, tmp_path):
     content[int(rng.integers(len(content)))] = int(rng.integers(256))
     path.write_bytes(content)
     with contextlib.suppress(ModelFileError):
-        read_model(path)  # a changed digit may still be a valid tree; no other error may come
+        read_model(path)  # a changed digit may still be a valid tree, but no other error may occur
 
 
 def nodes_of(*children: tuple[int, int] | None) -> list[dict]:
@@ -181,12 +181,12 @@ def nodes_of(*children: tuple[int, int] | None) -> list[dict]:
 @pytest.mark.parametrize(
     "children",
     [
-        [(1, 1), None],  # twice the same child
-        [(1, 2), (0, 2), None],  # back to the root
-        [(1, 2), (1, 2), None],  # its own child
-        [(1, 2), None, None, None],  # an orphan
-        [(1, 2), None, None, (4, 5), None, None],  # a second tree
-        [(1, 2), (3, 4), (3, 4), None, None],  # two parents
+        [(1, 1), None],  # both children are the same node
+        [(1, 2), (0, 2), None],  # a child is the root
+        [(1, 2), (1, 2), None],  # a node is its own child
+        [(1, 2), None, None, None],  # a node has no parent
+        [(1, 2), None, None, (4, 5), None, None],  # there is a second tree
+        [(1, 2), (3, 4), (3, 4), None, None],  # a node has two parents
         [None, None],
     ],
 )

@@ -106,11 +106,11 @@ def test_sums_over_wide_ranges_reach_their_leaf(block):
         width = int(rng.integers(1, 5))
         scales = 10.0 ** rng.integers(-12, 13, width)
         matrix = rng.normal(size=(80, width)) * scales
-        near_one = [1 - 1e-8, 1 + 1e-9, -1 + 1e-10, 1.0, 1e-50]  # float32 has 1, or 0, for them
+        near_one = [1 - 1e-8, 1 + 1e-9, -1 + 1e-10, 1.0, 1e-50]  # float32 rounds these to 1, -1 or 0
         factors = [float(rng.choice(near_one) if rng.random() < 0.6 else rng.normal() / s) for s in scales]
         split = Linear(features=tuple(range(width)), coefficients=tuple(factors), threshold=0.0, levels=(-1,) * width)
         row = int(rng.integers(80))
-        split = replace(split, threshold=float(split.sums(matrix)[row]))  # the sum of a row
+        split = replace(split, threshold=float(split.sums(matrix)[row]))  # the threshold equals the sum of a row
         schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(width)]
         below = DraftBranch(
             split=Threshold(feature=0, threshold=float(matrix[3, 0])), left=DraftLeaf(), right=DraftLeaf()
@@ -130,7 +130,7 @@ def test_sum_below_an_empty_text_reaches_its_leaf():
     schema = [text, *(ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in "uv")]
     matrix = np.array([[k, u, v] for k in (0, 1) for u in (1e12, 1e12 + 1) for v in (1e-12, 2e-12, 1e3)])
     split = Linear(features=(1, 2), coefficients=(1 - 1e-8, 1e12), threshold=0.0, levels=(-1, -1))
-    split = replace(split, threshold=float(split.sums(matrix)[1]))  # the sum of a row
+    split = replace(split, threshold=float(split.sums(matrix)[1]))  # the threshold equals the sum of a row
     below = DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
     draft = DraftBranch(split=Subset(feature=0, codes=(1,)), left=below, right=DraftLeaf(label=1))
     tree = grow(draft, matrix, np.zeros(len(matrix), np.int32), schema=schema, classes=("no", "yes"))

@@ -32,7 +32,7 @@ def test_jpmml_reaches_same_node_with_same_label_and_shares(tmp_path):
     cases = {}
     for seed in range(TREES):
         tree, matrix = random_tree(seed, rows=15)
-        matrix = matrix[~np.isinf(matrix).any(axis=1)]  # PMML knows no infinity
+        matrix = matrix[~np.isinf(matrix).any(axis=1)]  # PMML has no infinity
         cases[write(tmp_path, f"{seed:03}", tree, matrix)] = (tree, matrix)
     tree = missing_tree()
     cases[write(tmp_path, "missing", tree, np.array([[0.0], [np.nan], [1.0], [5.0]]))] = (

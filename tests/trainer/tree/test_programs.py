@@ -61,7 +61,7 @@ def cases(count):
             )
             tree = Tree(schema=schema, classes=tree.classes, nodes=tree.nodes)
         rows = random_matrix(np.random.default_rng(seed + 1000), tree.schema, ROWS, holes=True)
-        for j, column in enumerate(tree.schema):  # as a reader of rows does it
+        for j, column in enumerate(tree.schema):  # a reader of rows does the same
             if column.missing is MissingPolicy.CATEGORY:
                 rows[np.isnan(rows[:, j]), j] = column.categories.index(MISSING_CATEGORY)
         found.append((tree, rows))
@@ -262,7 +262,7 @@ def sheet_tree(seed):
     rows[::5, 0] = np.nan
     rows[1::6, 1] = np.nan
     rows[1::7, 4] = np.nan
-    rows[2::9, 4] = 3.0  # unknown
+    rows[2::9, 4] = 3.0  # an unknown category
     return tree, rows
 
 
@@ -412,7 +412,7 @@ def refusing_tree():
     return grow(draft, rows, np.array([0, 1, 0], np.int32), schema=schema, classes=("no", "yes"))
 
 
-# an unknown town is refused though the second row never comes to its question
+# An unknown town is refused, although the second row never reaches a split on the town.
 TOWNS = ({"age": 30.0, "town": "söuth"}, {"age": 50.0, "town": "east"}, {"age": 30.0, "town": None})
 
 

@@ -23,7 +23,7 @@ from trainer.tree.splits.linear import Linear
 
 LEVELS = ("red", "green", "blue", "grey")
 QUICK = {"cart", "oc1", "bivariate", "exact", "exact-numeric", "odt"}
-TREES = {True: 24, False: 8}  # of each quick method, and of each of the nine others: 216 in all
+TREES = {True: 24, False: 8}  # trees of each quick method and of each of the nine others: 216 in all
 OBLIQUE = {"oc1", "bivariate", "cut-h", "cutw-h", "s-oct", "oct-h"}
 
 
@@ -140,7 +140,7 @@ def digits(value: float) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_rules_as_text_and_as_json_answer_as_the_model_does(method):
-    # any tree will do, but those of the quick methods are to be theirs on a busy machine, too
+    # Any tree will do, but the quick methods must have time for a tree of their own on a busy machine, too.
     asked = {"depth": 2, "time_limit": 0.2 if method.id in QUICK else 0.05}
     names = {p.name for p in method.parameters}
     for seed in range(TREES[method.id in QUICK]):
@@ -179,7 +179,7 @@ def check_thresholds(tree, matrix):
                 high = float(values[at])
                 assert low < cut < high
                 fewest = digits(cut)
-                # no decimal with fewer digits lies in the gap: the multiples of the next power of ten step over it
+                # No decimal with fewer digits lies in the gap: the multiples of the next power of ten skip it.
                 for places in range(1, fewest):
                     unit = Decimal(10) ** (Decimal(cut).adjusted() - places + 1)
                     first = (Decimal(repr(low)) / unit).to_integral_value(rounding="ROUND_FLOOR") * unit + unit
@@ -198,7 +198,7 @@ def test_rules_answer_missing_and_unknown_categories(seed):
         refused = [j for j in tree.refused_columns if tree.schema[j].kind is not ColumnKind.CATEGORICAL]
         if np.isinf(row).any() or np.isnan(row[refused]).any():  # such a row has no answer
             continue
-        if not twice:  # a column that appears twice in a sum is one term of a rule
+        if not twice:  # if a column appears twice in a sum, the rule has one term for it
             assert next(r for r in rules if all(fits(c, record) for c in r["conditions"]))["leaf"] == leaf
 
 

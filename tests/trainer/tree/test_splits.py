@@ -45,7 +45,8 @@ def test_a_split_says_what_pages_ask(split, cut, weighted, brief):
 def test_a_smaller_set_sends_the_same_rows(seed, most):
     rng = np.random.default_rng(seed)
     rows = np.zeros((30, 4))
-    rows[:, 3] = rng.choice(rng.permutation(5)[: most + 1], 30)  # one side of any set has at most `most` of them
+    # one side of any split then has at most `most` categories
+    rows[:, 3] = rng.choice(rng.permutation(5)[: most + 1], 30)
     split = Subset(feature=3, codes=tuple(sorted(rng.permutation(5)[: rng.integers(1, 5)].tolist())))
     found = split.limit_categories(most, (0, 0, 0, 5), rows)
     seen = {int(v) for v in rows[:, 3]}
@@ -88,6 +89,6 @@ def test_years_have_no_comma_and_other_numbers_do():
         "année",
     ):
         assert question(name, 2024.5) == f"{name} ≤ 2024.5"
-        assert question(name, 12_345.0) == f"{name} ≤ 12,345"  # whatever it is, it is not a year
+        assert question(name, 12_345.0) == f"{name} ≤ 12,345"  # this number cannot be a year
     for name in ("yearly cost", "Jahreskosten", "income", "tyre"):
         assert question(name, 2024.5) == f"{name} ≤ 2,024.5"

@@ -79,7 +79,7 @@ def test_both_checkers_refuse_the_same_lies(files, tmp_path):
     model, proof, data = files
     with gzip.open(proof, "rt") as stream:
         lines = [json.loads(line) for line in stream]
-    assert (lines[0]["version"], lines[0]["like"]) == (8, 9)  # some row has an empty cell
+    assert (lines[0]["version"], lines[0]["like"]) == (8, 9)  # version 8 is for data with an empty cell
     assert {step["by"] for step in lines[1:]} >= {"count", "split"}
     cases = {"truth": lines} | {name: lie(lines) for name, lie in LIES.items()}
     texts = {name: "".join(json.dumps(line) + "\n" for line in own) for name, own in cases.items()}

@@ -150,7 +150,7 @@ def test_both_checkers_accept_wishes_about_empty_cells(method, wishes, tmp_path,
         monitor = session.monitor()
         try:
             completion = session.complete(wishes, monitor)
-        except ParameterError:  # the column has no empty cell
+        except ParameterError:  # the constraint names a column without empty cells
             continue
         if not completion.found:
             continue

@@ -200,7 +200,7 @@ def test_a_frontier_that_claims_too_much_is_not_proved(tmp_path):
     document = json.loads(model.read_text())
     frontier = next(e for e in document["certificate"]["evidence"] if e["kind"] == "leaf-frontier")
     assert len(frontier["points"]) > 2
-    del frontier["points"][-2]  # now it says that a tree of this size is no better than the one before
+    del frontier["points"][-2]  # the file now claims that no tree of this size is better than the next smaller one
     model.write_text(json.dumps(document))
     assert page([(model.read_text(), gzip.decompress(proof.read_bytes()).decode(), data.read_text())]) == [False]
     assert "proved" not in {f.verdict for f in verify(model, data, proof) if f.claim == "leaf-frontier"}
@@ -307,7 +307,7 @@ def test_frontier_without_trees_is_proved_only_by_search(tmp_path, monkeypatch):
     for point in leaf_frontier(document)["points"]:
         del point["tree"]
     assert said(document, data, proof, tmp_path) == "proved"
-    monkeypatch.setattr(small, "VISITS", 0)  # as in a space that is too large to be searched
+    monkeypatch.setattr(small, "VISITS", 0)  # as if the space were too large for a search
     assert said(document, data, proof, tmp_path) == "cannot be judged"
     more_rows(leaf_frontier(document)["points"])
     assert said(document, data, proof, tmp_path) == "cannot be judged"

@@ -21,7 +21,7 @@ from trainer.check.proof.subject import BadProof, PlaneSpace
 from trainer.families.oblique.proving import PlaneProof, enumerate_labellings
 
 Lines = list[dict[str, Any]]
-# distances that planes keep
+# Distances that planes must keep from the points.
 TOUCHING = 0.0
 FAR = 0.3
 
@@ -41,7 +41,7 @@ def points(seed: int, least: float) -> tuple[np.ndarray, np.ndarray, int, Fracti
     if seed % 3 == 0:
         X = np.unique(rng.integers(0, 4, (9, 2)), axis=0)
         depth = 1
-    elif seed % 3 == 1:  # few rows on one line, or nearly so
+    elif seed % 3 == 1:  # few rows, on one line or nearly so
         X = np.unique(rng.integers(0, [9, 1 + seed % 2], (10, 2)), axis=0)
         depth = 2
     if seed % 3 < 2:
@@ -219,7 +219,7 @@ def test_three_rows_on_a_line_are_proved_by_hand():
     "lines",
     [
         [],
-        [{**VECTOR, "left": [[0, 1], [2, 1]]}, *BLOCK, END],  # another mean
+        [{**VECTOR, "left": [[0, 1], [2, 1]]}, *BLOCK, END],  # the lemma states another mean
         [{**VECTOR, "left": [[0, 2], [2, 1], [1, 0]]}, *BLOCK, END],
         [{**VECTOR, "left": [[0, 3], [2, 2], [0, 1]]}, *BLOCK, END],
         [{**VECTOR, "left": [[0, 4], [2, 2], [1, -3]]}, *BLOCK, END],
@@ -227,8 +227,8 @@ def test_three_rows_on_a_line_are_proved_by_hand():
         [{**VECTOR, "left": [[0, True], [2, 1]]}, *BLOCK, END],
         [{**VECTOR, "right": []}, *BLOCK, END],
         [{**VECTOR, "right": [[3, 1]]}, *BLOCK, END],
-        [VECTOR, *BLOCK],  # an open case
-        [VECTOR, *BLOCK[:-1], END],  # a point of the vector whose side is not known
+        [VECTOR, *BLOCK],  # the case is left open
+        [VECTOR, *BLOCK[:-1], END],  # the side of one of the vector's points is unknown
         [VECTOR, *BLOCK, {**END, "at": 2}],
         [VECTOR, *BLOCK, {**END, "of": 2}],
         [VECTOR, *BLOCK, END, END],
@@ -237,7 +237,7 @@ def test_three_rows_on_a_line_are_proved_by_hand():
         [VECTOR, {**BLOCK[0], "tree": [0, 2]}, *BLOCK[1:], END],
         [VECTOR, {**BLOCK[0], "tree": 0}],
         [VECTOR, {**BLOCK[0], "points": [0, 1]}, *BLOCK[1:], END],
-        [VECTOR, *BLOCK, {"by": "sum", "of": [[2, 1]]}],  # itself
+        [VECTOR, *BLOCK, {"by": "sum", "of": [[2, 1]]}],  # the sum contains itself
         [VECTOR, *BLOCK, END, BLOCK[0], {"by": "sum", "of": [[2, 1], [2, 1]]}, {**BLOCK[0], "bound": 2}],
         [VECTOR, *BLOCK, END, {**BLOCK[0], "bound": 2}, {"by": "sum", "of": [[2, 1], [2, 1]]}],
         [VECTOR, *BLOCK, END, BLOCK[0], {"by": "sum", "of": [[2, 7]]}],

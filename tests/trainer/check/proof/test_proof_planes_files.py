@@ -25,7 +25,8 @@ from trainer.data.reader import load
 from trainer.training.proof_file import ProofLimits
 from trainer.training.run import TrainRequest, save, train
 
-DECIMALS = "size,share,colour,class\n" + "".join(  # thirds of 0.3 lie on a line as decimals, and beside it as binary numbers
+# thirds of 0.3 are on one line as decimals, but not as binary numbers
+DECIMALS = "size,share,colour,class\n" + "".join(
     f"{x},{y},{c},{k}\n"
     for x, y, c, k in [
         (0.1, 0.1, "red", "a"), (0.2, 0.2, "red", "b"), (0.3, 0.3, "red", "a"), (0.1, 0.3, "blue", "b"), (0.2, 0.7, "blue", "a"),

@@ -24,7 +24,7 @@ from trainer.check.recount.table.rows import load as read_rows
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, train
 
-Tree = tuple[int, tuple[int, ...], int]  # cost, the class that each row is predicted (-1: it is elsewhere), leaves
+Tree = tuple[int, tuple[int, ...], int]  # cost, class predicted for each row (-1: the row is not in this part), leaves
 
 
 def table(seed: int) -> ProofSpace:
@@ -39,7 +39,7 @@ def table(seed: int) -> ProofSpace:
     label = int(rng.choice(labels))
     group = rng.integers(0, 2 + (seed % 5 == 0), n)
     if seed % 2:
-        group[labels != label] = -1  # opportunity
+        group[labels != label] = -1  # opportunity counts only the rows of one class
     _, codes = np.unique(group[group >= 0], return_inverse=True)
     group[group >= 0] = codes
     sizes = tuple(int(weights[group == g].sum()) for g in range(int(group.max()) + 1))

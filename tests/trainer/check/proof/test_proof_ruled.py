@@ -41,7 +41,8 @@ NOTHING: dict[str, Any] = {
     "forbidden_pairs": "", "max_leaves": None, "max_columns": None,
 }  # fmt: skip
 Tree = tuple[tuple[int, ...], int, frozenset[int], int, int, tuple[int, ...]]
-# of a tree: wrong weight by class, leaves, columns, first and last class of its leaves, favoured weight by group
+# A Tree holds the wrong weight by class, leaves, columns, the first and last class of its leaves, and the favoured
+# weight by group.
 
 
 class Brute:

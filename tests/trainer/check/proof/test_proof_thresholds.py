@@ -39,7 +39,7 @@ def test_deep_trees_with_wishes_are_proved_and_nothing_more(seed):
     if not completion.found:
         return
     assert completion.cost == Brute(problem, bench, wishes, 4).best(wishes)
-    assert numeric_proof(bench, completion.bound, 4) is None  # it takes more than one step
+    assert numeric_proof(bench, completion.bound, 4) is None  # the proof needs more than one step
     same = Workbench(as_questions(problem), depth=4)
     proof = restricted_proof(same, same.wishes([w.text for w in wishes]), completion.bound, 4, never)
     model = document(problem, 4, None, [w.text for w in wishes]) | {"method": "exact-numeric"}

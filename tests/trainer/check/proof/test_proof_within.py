@@ -194,13 +194,13 @@ def test_one_step_proves_restricted_optimum_and_no_more(seed):
     assert accepted(space, lines(space, [step], best)) == Fraction(best, unit)
     assert accepted(space, lines(space, [step | {"bound": best + 1}], best + 1)) is None
     assert accepted(space, lines(space, [step], best + 1)) is None
-    for by in ("floor", "count", "split"):  # what holds without the restrictions holds with them
+    for by in ("floor", "count", "split"):  # a bound without the restrictions also holds with them
         for bound in (best, best + 1):
             shown = accepted(space, lines(space, [step | {"by": by, "bound": bound}], bound))
             assert shown is None or shown <= Fraction(best, unit)
 
 
-# -- what the search writes, read by the checker from a document ---------------------------------------------------------
+# The tests below give the checker what the search writes, with a document.
 
 
 def document(problem: Problem, depth: int, limits: TreeLimits | None, texts: list[str]) -> dict[str, Any]:
@@ -238,7 +238,7 @@ def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tu
         return None
     if not completion.found:
         return None
-    if not deep:  # of the deeper ones the search is tested elsewhere
+    if not deep:  # for deeper trees, other tests compare the search with brute force
         brute = Limited(problem, bench, asked, depth, limits) if limits else Wished(problem, bench, asked, depth)
         assert completion.cost == brute.best(asked)
     proof = restricted_proof(bench, asked, completion.cost, depth, lambda: False)
@@ -424,12 +424,12 @@ def test_a_step_about_rows_holds_on_any_path_to_them():
     space = ProofSpace(
         "questions", X, y, one, 2, 5, Fraction(0), 1, None, every, None, "", np.arange(8), wishes=(wish,)
     )
-    # the rows with labels, of which a tree of four questions has none wrong
+    # Some tree of four splits classifies all rows of this block correctly.
     counting = Counting(space, 1, 0)
     path = [15]
     sides = [[*path, 2 * q + yes] for q in range(7) for yes in (0, 1)]
     costs = [ExhaustiveSearch(counting, 10**6).optimum(counting.follow(side), 3) for side in sides]
-    assert costs[:2] == [0, 32]  # without g, which the wish forbids there
+    assert costs[:2] == [0, 32]  # the constraint forbids g there, so the tree does without it
     steps = [{"path": p, "height": 3, "bound": cost, "by": "split"} for p, cost in zip(sides, costs, strict=True)]
     header = {"format": "octweb-proof", "version": 2, "rows": "", "scale": 1, "goal": 0}
     assert check_proof(iter(enumerate([header, *steps])), space).steps == 14

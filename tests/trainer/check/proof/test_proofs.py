@@ -200,7 +200,8 @@ def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
         if most and not tolerance:
             assert solution.prepared.visits is not None
         with monkeypatch.context() as without:
-            if solution.prepared.visits is not None:  # nothing is searched again
+            # the proof must use what the search stored, without another search
+            if solution.prepared.visits is not None:
                 without.setattr(intervals.NumericSearch, "search", None)
             shown = accepted(space, with_header(build_proof(solution.prepared, depth, never)))
         assert shown is not None
@@ -318,4 +319,4 @@ def test_an_archive_that_is_damaged_is_no_proof(tmp_path):
             list(read_proof(path))
         except BadProof:
             refused += 1
-    assert refused > len(packed) / 2  # bits that fill up the last byte say nothing
+    assert refused > len(packed) / 2  # padding bits in the last byte may change without effect

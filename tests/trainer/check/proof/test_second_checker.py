@@ -75,10 +75,10 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact-numeric", {"depth": 3, "forbidden_pairs": "x+z; z+colour"}),
     ("exact-numeric", {"depth": 2, "max_columns": 1}),
 ]
-ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
-CHANGES = 6  # of a proof, at most: the changed head and the missing end, and others at random
-WITHIN = 16  # the first one with steps within restrictions
-WISHES = {  # by the place in the list
+ALONE = (0, 7, 13, 15, 17, 23)  # one case for each kind: splits, forbidden pairs, a recall, constraints
+CHANGES = 6  # changed proofs that are tried: always the header and the missing end, others at random
+WITHIN = 16  # first case that has steps within restrictions
+WISHES = {  # case number → constraints of the workbench
     21: ["ask root x <= 0.3", "forbid y z", "leaf n", "avoid y x"],
     22: ["ask y x <= 0.77", "forbid n z"],
     23: ["ask yy colour", "leaf nn yes"],
@@ -88,7 +88,8 @@ WISHES = {  # by the place in the list
     27: ["together root colour in red|blue", "forbid y z", "leaf nn", "avoid root x"],
     28: ["ask root colour in red|green", "together y colour in red|green", "ask n x <= 0.123"],
 }
-SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
+# ordinary numbers lie between these special values
+SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}
 
 
 def table(folder: Path, seed: int) -> Path:
@@ -220,7 +221,7 @@ def test_both_checkers_agree_on_every_change_of_proof(files, tmp_path):
     if len(changed) > CHANGES:
         changed = changed[:5] + [changed[i] for i in sorted(rng.permutation(np.arange(5, len(changed)))[: CHANGES - 5])]
     texts = ["\n".join(json.dumps(line) for line in one) for one in (lines, with_taller(lines), *changed)]
-    texts.append(texts[0] + "\n\n")  # a blank line is no step
+    texts.append(texts[0] + "\n\n")  # a blank line is not a step
     whole, longer, *said = page([(model.read_text(), text, data.read_text()) for text in texts])
     assert proved_alone(model, data, texts, tmp_path) == [whole, longer, *said]
     assert whole
@@ -358,7 +359,7 @@ def test_the_single_file_runs_with_numpy_alone(files, tmp_path, request):
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("Verdict: proved\n")
     if space:
-        return  # what it says of a bad call is the same for every file
+        return  # the messages about a bad call do not depend on the file
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"format":"octweb-proof","version":1}\n')
     assert run(model, bad, data).returncode == 1

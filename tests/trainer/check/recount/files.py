@@ -20,7 +20,7 @@ from trainer.training.run import TrainRequest, train
 
 SMALL = {"depth": 2, "time_limit": 60.0}
 OBLIQUE = ("cut-h", "cutw-h", "s-oct", "oct-h")
-# what is checked are the files; that these methods prove their optima by themselves is tested with the methods (`mip/test_method.py`)
+# These tests check files. `mip/test_method.py` tests that these methods prove their optima by themselves.
 KNOWN_BOUND = {key: {"first_tree": "exact"} for key in ("oct", "flowoct", "binoct")}
 TWO_CLASSES = {m.id for m in METHODS if m.two_classes}
 

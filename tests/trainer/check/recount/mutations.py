@@ -10,7 +10,7 @@ from typing import Any
 from tests.trainer.check.recount.search_settings import OF_THE_SEARCH
 
 Path = tuple[Any, ...]
-# what says nothing about the tree or what is claimed of it
+# These members say nothing about the tree, nor about claims on it.
 ASIDE = {
     "name", "version", "seconds", "nodes", "cuts", "solver", "solver_version", "warm_start_objective", "time_limit",
     "memory_limit", "threads", "first_tree", "first_trees", "exact_seconds", "search_seconds", "seed",
@@ -30,7 +30,7 @@ def mutated(document: dict[str, Any], draw: random.Random) -> tuple[dict[str, An
     """A changed copy, and what was changed."""
     for _ in range(100):
         changed = json.loads(json.dumps(document))
-        # places of all parts alike, or most changes would hit long lists
+        # Each part of the file is equally likely, since most changes would hit long lists otherwise.
         top = draw.choice([key for key in document if key not in ("format", "format_version", "version", "name")])
         inside = [(top, *path) for path in places(document[top])] or [(top,)]
         path = draw.choice(inside)
@@ -79,7 +79,7 @@ def claims_of(value: Any) -> Any:
     return [claims_of(v) for v in value] if isinstance(value, list) else value
 
 
-# settings of the search, which say how a tree was found and not which; what is told of the search
+# Settings of the search say how a tree was found, and not which one. TOLD lists evidence about the search.
 SETTINGS = ASIDE | OF_THE_SEARCH | {"big_m", "test_share", "folds"}
 TOLD = {
     "dynamic-programming",
@@ -104,15 +104,15 @@ CLAIMED = {
     "groups",
     "pairs",
     "proved",
-}  # of evidence
-EMPTY: tuple[Any, ...] = (None, "", "none", 0, [], {})  # they ask for nothing, or say nothing
+}  # members of evidence
+EMPTY: tuple[Any, ...] = (None, "", "none", 0, [], {})  # values that ask for nothing or say nothing
 
 
 def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     found = {k: v for k, v in given.items() if k not in SETTINGS and v not in EMPTY}
     if not given.get("costs"):
-        found.pop("cost_unit", None)  # the unit of nothing
-    least = {"min_leaf": 1, "min_node": 2, "max_card": 0}  # up to these nothing is restricted
+        found.pop("cost_unit", None)  # without costs, their unit says nothing
+    least = {"min_leaf": 1, "min_node": 2, "max_card": 0}  # these values and smaller ones restrict nothing
     return {k: v for k, v in found.items() if k not in least or not isinstance(v, int | float) or v > least[k]}
 
 

@@ -65,22 +65,22 @@ def odd_table(folder: Path, seed: int) -> tuple[Path, dict[str, Any]]:
 
 def _column(rng: np.random.Generator, n: int, signal: np.ndarray) -> list[str]:
     kind = rng.integers(9)
-    if kind == 0:  # truth
+    if kind == 0:  # truth values
         pair = [("true", "false"), ("TRUE", "FALSE"), ("True", "False")][rng.integers(3)]
         return [pair[int(v > rng.random())] for v in signal]
-    if kind == 1:  # numbers in all notations
+    if kind == 1:  # numbers in many notations
         return [
             rng.choice([f"{v:.2e}", f"+{v:.2f}", f"{v:.3f}".lstrip("0"), "5.", "-0.0", "1E2", f"{v:f}"]) for v in signal
         ]
     if kind == 2:  # leading zeros
         return [f"00{int(v * 9)}" for v in signal]
-    if kind == 3:  # numbers with gaps
+    if kind == 3:  # numbers with empty cells
         return [rng.choice([f"{v:.3f}", "NA", "", "nan"], p=[0.9, 0.04, 0.03, 0.03]) for v in signal]
-    if kind == 4:  # two letters, Namibia among them
+    if kind == 4:  # two-letter codes, among them NA for Namibia
         return [str(rng.choice(["NA", "DE", "FR", "IT"])) for _ in signal]
-    if kind == 5:  # whole numbers, large
+    if kind == 5:  # large integers
         return [str(int(v * 2**52)) for v in signal]
-    if kind == 6:  # line breaks and the like within a cell
+    if kind == 6:  # line breaks and similar characters within a cell
         return [str(rng.choice([BREAKS[i] for i in rng.permutation(len(BREAKS))[:3]])) for _ in signal]
     if kind == 7:
         return [str(int(v > 0.5)) for v in signal]

@@ -42,7 +42,7 @@ def test_file_with_costs_is_proved_or_recounted(folder, tmp_path, method):
     said = findings(document, data, tmp_path)
     wanted = {"cart": "recounted", "oc1": "recounted"} | dict.fromkeys(
         OBLIQUE, verdict(said)
-    )  # proved by their proof files
+    )  # the proof files of these methods prove them
     assert verdict(said) == wanted.get(method, "proved"), [f for f in said if f.verdict != "recounted"]
     assert {"costs", "metrics train cost", "metrics test cost"} <= {f.claim for f in said if f.verdict == "recounted"}
 

@@ -22,7 +22,8 @@ TOLD = "how it was made"
 SCOPE = "scope"
 PRICES = "what is maximised"
 BEST = "fewest leaves"
-# the line on each part of a file; "" where a part is a name or describes a column, and claims nothing of the tree
+# Part of a file → line of the checker about it. "": the part is a name or describes a column, and claims nothing about
+# the tree.
 PARTS = {
     "format": "", "format_version": "", "version": "", "name": "", "method": "method", "target": "categories and classes",
     "classes": "categories and classes", "columns": "data", "nodes": "counts", "parameters": SCOPE, "metrics": "metrics train",
@@ -105,9 +106,9 @@ def wanted(document):
         yield f"evidence {part['kind']}", EVIDENCE[part["kind"]]
     neutral = {"min_leaf": 1, "min_node": 2, "negative_weight": "1", "pruning_folds": given.get("pruning_folds")}
     if not any("impurity" in node for node in document["nodes"]):
-        neutral["impurity"] = given.get("impurity")  # it says how splits were chosen, and of no split what it is
+        neutral["impurity"] = given.get("impurity")  # it says how splits were chosen, but no split states its impurity
     if certificate["status"] != "optimal":
-        neutral["then_fewest"] = given.get("then_fewest")  # then nothing is claimed of smaller trees
+        neutral["then_fewest"] = given.get("then_fewest")  # nothing is claimed about smaller trees
     for name in set(given) & set(PARAMETERS):
         if not empty(given[name]) and str(given[name]) != str(neutral.get(name)):
             yield f"parameter {name}", PARAMETERS[name]
@@ -149,7 +150,8 @@ def test_steps_and_units_of_columns_are_counted_again(folder, tmp_path):
             columns = [told if other is column else other for other in document["columns"]]
             refuted = [f for f in findings({**document, "columns": columns}, data, tmp_path) if f.verdict == "refuted"]
             assert refuted[0].claim == "columns"
-            assert {f.claim for f in refuted} <= {"columns", "contract"}  # ranges are rounded by the unit
+            # ranges are rounded by the unit, so the contract may be refuted, too
+            assert {f.claim for f in refuted} <= {"columns", "contract"}
             assert f"'{column['name']}' states {name}" in refuted[0].detail
 
 
@@ -195,7 +197,7 @@ def test_no_claim_of_the_workbench_is_without_a_line(folder, tmp_path, method):
     assert verdict(said) == "proved"
     assert without_a_line(document, said) == []
     assert {f"price of the wish '{w}'" for w in asked} <= {f.claim for f in said}
-    # without the wishes, the tree would have to be the best of all
+    # Without the constraints, the file would claim the best of all trees.
     certificate = document["certificate"]
     del certificate["wishes"]
     certificate["scope"] = certificate["scope"].split(", the wish")[0]

@@ -79,7 +79,7 @@ def test_optimal_trees_are_counted_and_listed_ones_run(folder, tmp_path):
     ):
         own.update(copy.deepcopy(true) | lie)
         assert {f.claim: f.verdict for f in findings(document, data, tmp_path)}[claim] == "refuted", lie
-    own.update(true | {"listed": [None] * len(true["listed"])})  # as older files list trees: in words
+    own.update(true | {"listed": [None] * len(true["listed"])})  # older files list trees in words
     assert {f.claim: f.verdict for f in findings(document, data, tmp_path)}["listed trees"] == "cannot be judged"
     assert verdict(findings(document, data, tmp_path)) == "recounted"
 

@@ -47,7 +47,7 @@ def line(found):
     return [f.verdict for f in found if f.claim == CLAIM]
 
 
-UNSEEN = {"missing": "left", "missing_seen": False}  # no cell is empty, and all rows go left
+UNSEEN = {"missing": "left", "missing_seen": False}  # no cell is empty, so all rows go left
 
 
 def with_an_idle_question(document):

@@ -44,9 +44,9 @@ def test_odd_tables_are_read_as_the_training_reads_them(tmp_path, begin):
         except DataError as error:
             if "model.json" in str(error):
                 raise
-            continue  # no table that can be trained on, by the trainer's own word
+            continue  # the trainer refuses this table, so there is nothing to check
         trained += 1
-    assert trained >= (20 if not begin else 400)  # of 430
+    assert trained >= (20 if not begin else 400)  # out of 430
 
 
 @pytest.mark.parametrize(

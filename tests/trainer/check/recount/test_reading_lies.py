@@ -97,7 +97,7 @@ def test_a_lie_about_the_reading_is_found_or_changes_nothing(trained, tmp_path, 
     honest.write_text(json.dumps(trained[1]))
     try:
         found = verdict(verify(changed, path))
-    except TrainerError:  # said in one line on the command line, and nothing is judged
+    except TrainerError:  # the command prints one line, and judges nothing
         return
     if found != "refuted":
         assert found == "recounted"

@@ -46,8 +46,8 @@ def test_other_rows_held_out_or_folded_are_refuted(folder, tmp_path):
         ("metrics cross_validation", {"fold_trees": kept["fold_trees"][:1]}),
         ("data", {"weights": [1] * (len(out) - 1) + [2], "held_out": "1" + out[1:]}),
         ("counts", {"weights": [2] * len(out)}),
-        ("weights", {"weights": [1 << 60] * len(out)}),  # their sum does not fit 64 bits
-        ("weights", {"weights": [1 << 48] * len(out)}),  # not every whole number below it is a double
+        ("weights", {"weights": [1 << 60] * len(out)}),  # their sum exceeds 64 bits
+        ("weights", {"weights": [1 << 48] * len(out)}),  # their sum exceeds 2^53, below which all integers are doubles
         ("weights", {"weights": [-1] * len(out)}),
     ):
         changed = document | {"rows": kept | change}

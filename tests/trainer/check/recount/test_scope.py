@@ -22,7 +22,7 @@ from trainer.solver_common.problem_setup import file_parameters, pose
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, save, train
 
-# values that restrict on the small table, and the words that the scope must have
+# Parameter → a value that restricts the trees of the small table, and the words that the scope must contain.
 RESTRICTING = {
     "depth": (1, "depth ≤ 1"),
     "min_leaf": (3, "at least 3 rows in a leaf"),
@@ -45,7 +45,7 @@ BESIDE = {
     "sensitivity": {"positive": "b"},
     "specificity": {"positive": "b"},
 }
-# how it is searched, and what is optimised: no tree is left out by these
+# These parameters concern the search or the objective, and exclude no tree.
 NOT_RESTRICTING = OF_THE_SEARCH | {
     "impurity",
     "then_fewest",
@@ -69,7 +69,7 @@ IN_SPACE = {
     "select",
     "big_m",
     "scaling",
-}  # the words on the questions say them
+}  # the words about splits already cover these
 
 
 @pytest.fixture(scope="module")
