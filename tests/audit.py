@@ -1,4 +1,4 @@
-"""Known weaknesses of what octweb runs on, from the advisory database (pip-audit); part of `make lint`.
+"""Check pinned packages against the advisory database (pip-audit); part of `make lint`.
 
 Fails where a pinned package has a known weakness that is not accepted below. Without a network it says so and ends well.
 """

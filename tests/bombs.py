@@ -1,4 +1,4 @@
-"""Small files that unpack to much, or read as much: what an upload may be made of to take all memory."""
+"""Small files that unpack to very large ones, for tests of upload limits."""
 
 from __future__ import annotations
 

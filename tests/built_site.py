@@ -1,4 +1,4 @@
-"""The documentation as a site, built once for all test processes of a run: it is read only."""
+"""Build the documentation site once for all test processes, which only read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all tests share: the shared benchmark data, users, and a data folder of their own."""
+"""Fixtures for all tests: benchmark data, users, and a separate data folder."""
 
 from __future__ import annotations
 

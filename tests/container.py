@@ -1,4 +1,4 @@
-"""The image of deploy/Dockerfile, built and tried: `python -m tests.container`, where docker or podman answers.
+"""Build and test the image of deploy/Dockerfile with docker or podman: `python -m tests.container`.
 
 It is built as anybody would build it, from the project's folder with the images and packages of the public registries. In it a tree is
 proved, and the web server answers with a read-only root, as the user of the image and without any capability. Where there is no engine, or

@@ -1,4 +1,4 @@
-"""Loaded before Django's settings: tests have a data folder of their own and never touch a real installation.
+"""Test environment, loaded before Django's settings: tests never touch a real installation.
 
 `--instances` is how many random instances each variant of a solver gets on each back end; `--only-database` leaves out what says
 the same on every database.

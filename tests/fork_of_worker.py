@@ -1,4 +1,4 @@
-"""The fork server of a worker that tests start: a fork of the worker, where the product starts a process that loads everything."""
+"""A fork server for test workers that is a fork of the worker, and so need not load everything again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fork server of the tests: as `manage.py fork_server`, and an order whose first argument is a script runs that script."""
+"""The fork server of the tests: like `manage.py fork_server`, but it also runs scripts."""
 
 import os
 import runpy

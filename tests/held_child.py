@@ -1,4 +1,4 @@
-"""`manage.py predict` that stops after its first piece of rows, and goes on once the file that OCTWEB_TEST_HOLD names is gone.
+"""`manage.py predict` that pauses after its first piece of rows while the file OCTWEB_TEST_HOLD exists.
 
 So a test meets the child in the middle of its work on a machine of any speed, with a small file.
 """

@@ -1,4 +1,4 @@
-"""Many machines: a web host and worker hosts that share a database and a bucket, and nothing else.
+"""Test a web host and worker hosts that share only a database and a bucket.
 
     bash tests/with_postgres.sh .venv/bin/python -m tests.hosts [--runs 5] [--workers 2]
 

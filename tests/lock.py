@@ -1,4 +1,4 @@
-"""Writes requirements*.txt from requirements*.in: a fresh virtual environment each, then its exact versions."""
+"""Write requirements*.txt with exact versions, each from requirements*.in in a fresh environment."""
 
 from __future__ import annotations
 

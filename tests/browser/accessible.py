@@ -1,4 +1,4 @@
-"""axe-core on a page: what it finds, one line for each element. axe.min.js is axe-core 4.14.1 as published, MPL 2.0."""
+"""Run axe-core on a page and report violations. axe.min.js is axe-core 4.14.1 as published, MPL 2.0."""
 
 from __future__ import annotations
 

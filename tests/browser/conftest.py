@@ -1,4 +1,4 @@
-"""A Chromium for the browser tests, and a page that draws figures with the product's own script and styles."""
+"""Fixtures for browser tests: Chromium, and a page that draws figures with octweb's script and styles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that only `python -m docs.pictures` opens, for a picture that no test makes; not collected with the tests."""
+"""Pages that only `python -m docs.pictures` opens. Pytest does not collect them."""
 
 from __future__ import annotations
 

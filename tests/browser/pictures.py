@@ -1,4 +1,4 @@
-"""Pictures of pages for the documentation: kept where OCTWEB_PICTURES names a folder, as `python -m docs.pictures` does."""
+"""Take pictures of pages for the documentation if OCTWEB_PICTURES names a folder."""
 
 from __future__ import annotations
 

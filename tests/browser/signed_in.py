@@ -1,4 +1,4 @@
-"""Somebody is signed in without the pages for it, through which `test_walk` goes once: two pages less for each test."""
+"""Sign in users without the pages for it, which saves two page loads per test."""
 
 from __future__ import annotations
 

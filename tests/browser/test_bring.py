@@ -1,4 +1,4 @@
-"""Bringing a tree in a real browser: choose a file, look at the tree, ask whether a better one exists, and read the answer."""
+"""Import of a foreign tree in a browser: choose a file, look at the tree, and ask for a better one."""
 
 from __future__ import annotations
 

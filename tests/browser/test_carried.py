@@ -1,4 +1,4 @@
-"""The file to carry away, opened from disk in a real browser without a network: the kernel's answer for every row."""
+"""The standalone HTML file in a browser without a network: it answers every row like the kernel."""
 
 from __future__ import annotations
 

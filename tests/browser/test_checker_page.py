@@ -1,4 +1,4 @@
-"""The page that checks proofs, opened from disk."""
+"""The checker page in a browser, opened from disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs of answers in a real browser: typed as a table, kept, and shown on the page of the model."""
+"""Misclassification costs in a browser: typed as a table, kept, and shown on the model page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation in a browser: below /docs/ of the application, under its policy, and opened from the disk without any server."""
+"""The documentation in a browser: below /docs/ under the page policy, and from disk without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document of a dossier in a real browser: wide and narrow, on paper, without a network, for everyone."""
+"""The dossier document in a browser: wide, narrow, printed and without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All good trees in a real Chromium: three widths, light and dark, and what a person sees who types something wrong."""
+"""The page of all good trees in a browser: three widths, both themes, and refused input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures in a real browser: drawn in both themes and on a phone, chosen by click and by keyboard."""
+"""Figures in a browser: drawn in both themes and on a phone, selected by click and keyboard."""
 
 from __future__ import annotations
 

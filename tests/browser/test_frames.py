@@ -1,4 +1,4 @@
-"""The file to carry away answers the frames of all libraries, written as CSV, like an estimator."""
+"""The standalone HTML file answers CSV from all data frame libraries like an estimator."""
 
 from __future__ import annotations
 

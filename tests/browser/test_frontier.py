@@ -1,4 +1,4 @@
-"""The frontiers of a model of hyperplanes in a real browser: a click on a point or on a row shows the tree of that size."""
+"""Frontiers of hyperplane models in a browser: selecting a point or row shows its tree."""
 
 from __future__ import annotations
 

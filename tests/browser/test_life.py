@@ -1,4 +1,4 @@
-"""The page Life of a model in a real Chromium: figures, an alarm that is closed, a phone, dark."""
+"""The page Life in a browser: figures, an alarm that is closed, a phone, and the dark theme."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threshold in the picture of a question on a model page: by mouse, keys, touch and typed; the model stays as it is."""
+"""Moving a threshold on a model page by mouse, keys, touch and text. The model must stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a new run in a real browser: cards by keys, settings swapped in place, nothing typed is lost."""
+"""The page of a new run in a browser: keyboard, settings swapped in place, and no lost input."""
 
 from __future__ import annotations
 

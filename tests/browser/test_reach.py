@@ -1,4 +1,4 @@
-"""The frontier in a real browser: slider, click on a point, and the constraint in the form of the next run."""
+"""The frontier of sensitivity and specificity in a browser, up to the constraint of the next run."""
 
 from __future__ import annotations
 

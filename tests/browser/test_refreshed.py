@@ -1,4 +1,4 @@
-"""What a person does while a part of the page refreshes itself: a press by mouse or space bar is done, and what is typed stays."""
+"""Input during the refresh of a page: no press is lost, and typed text stays."""
 
 from __future__ import annotations
 

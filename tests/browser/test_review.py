@@ -1,4 +1,4 @@
-"""Review with two administrators, sharing, versions of a data set and the live leaderboard, as people do it in a real Chromium."""
+"""Review, sharing, data set versions and the live leaderboard in a browser, with several users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sizes on a model page in a real browser: one click away, without a barrier, also on a phone."""
+"""The list of tree sizes on a model page in a browser: one click away, accessible, also on a phone."""
 
 from __future__ import annotations
 

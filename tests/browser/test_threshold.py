@@ -1,4 +1,4 @@
-"""A threshold is moved on the workbench: counts follow in the browser, equal to those of the rows, and it becomes a held question."""
+"""Moving a threshold on the workbench: the browser counts like the server, and the split becomes a constraint."""
 
 from __future__ import annotations
 

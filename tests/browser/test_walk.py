@@ -1,4 +1,4 @@
-"""The main job as a person does it, in a real Chromium with a real worker: upload, train, watch, look, approve, predict.
+"""The main task in a browser with a real worker: upload, train, watch, inspect, approve, predict.
 
 It leaves a picture of every page where one is wanted (`python -m docs.pictures`).
 """

@@ -1,4 +1,4 @@
-"""The page of a model in a real browser, on tables that are hard to show: 20 classes, 60 columns with long names, 64 leaves."""
+"""The model page in a browser with difficult tables: 20 classes, 60 long column names, 64 leaves."""
 
 from __future__ import annotations
 

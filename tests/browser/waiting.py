@@ -1,4 +1,4 @@
-"""Waiting for a page that is still on its way: what is asked here is asked again until it holds."""
+"""Helpers that wait until a condition of a page holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of the browser that tests use one after the other: a new one starts a process and compiles every script again."""
+"""Browser windows that tests share, because a new one starts a process and compiles all scripts again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chain of records: what is recorded, and that every change past it is found with its place."""
+"""The audit chain: what it records, and that every later change is located."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An edit of the database by SQL of whatever a reviewer relies on is found by `manage.py audit`."""
+"""`manage.py audit` detects SQL edits of any column that a reviewer relies on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""predictions/: upload, look, cancel, download, remove; who may, and what is refused."""
+"""predictions/: upload, read, cancel, download, remove, permissions and refusals."""
 
 from __future__ import annotations
 

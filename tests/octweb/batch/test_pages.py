@@ -1,4 +1,4 @@
-"""Pages of predictions of files, without a browser."""
+"""Pages of batch predictions, without a browser."""
 
 from __future__ import annotations
 

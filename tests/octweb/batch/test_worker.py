@@ -1,4 +1,4 @@
-"""Real workers and children: SIGKILL of either, cancel, and what is left behind."""
+"""Batch predictions with real workers and children: SIGKILL, cancelling, and what remains."""
 
 from __future__ import annotations
 

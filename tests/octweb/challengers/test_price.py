@@ -1,4 +1,4 @@
-"""The price of staying: recorded decisions with outcomes, and the proved best tree of the size over them."""
+"""The price of staying: the proved best tree of the same size on recorded decisions with outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training keeps its proof; the page checks the model again, shows each line, and gives all that a check needs."""
+"""Proofs are stored with a training, and the page verifies the model and offers all files of the check."""
 
 from __future__ import annotations
 

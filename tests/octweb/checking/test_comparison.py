@@ -1,4 +1,4 @@
-"""Whether a better tree than a brought one exists: asked on its page and over REST, answered by a job, recorded in the chain."""
+"""Comparison of an imported tree with the best one: page, API, job and audit record."""
 
 from __future__ import annotations
 

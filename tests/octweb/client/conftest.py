@@ -1,4 +1,4 @@
-"""Clients of a live server, and of a server that a test plays itself."""
+"""Clients for a live server and for a fake server."""
 
 from __future__ import annotations
 

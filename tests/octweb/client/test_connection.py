@@ -1,4 +1,4 @@
-"""Retries, problem details, pages and bodies of the client, against a server that the test plays."""
+"""Retries, problem details, pagination and bodies of the client, against a fake server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client against a live server: from a table to recorded outcomes."""
+"""The client against a live server, from a table to recorded outcomes."""
 
 from __future__ import annotations
 

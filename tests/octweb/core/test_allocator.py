@@ -1,4 +1,4 @@
-"""Blocks of a call are used again, and very large ones go back to the system."""
+"""The allocator reuses blocks of a call, and returns very large ones to the system."""
 
 from __future__ import annotations
 

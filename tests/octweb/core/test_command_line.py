@@ -1,4 +1,4 @@
-"""What a person can mend is said in one sentence on the command line."""
+"""Commands report each mistake that the user can correct in one sentence."""
 
 from __future__ import annotations
 

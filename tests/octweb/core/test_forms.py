@@ -1,4 +1,4 @@
-"""Every sentence of a form names its field and what the field takes; none is Django's own."""
+"""Each error of a form names its field and accepted values, and none is Django's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker under gunicorn itself: calls in order on one connection, none left waiting, and an end in order."""
+"""The worker under gunicorn: calls stay in order, none is left waiting, and it shuts down cleanly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health calls are answered whatever the host and scheme: load balancers ask an address, without TLS."""
+"""Health calls are answered for any host and scheme, because load balancers use addresses without TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Creating calls with an Idempotency-Key: executed once, and answered as often as they are sent."""
+"""Calls with an Idempotency-Key are executed once, and each repetition gets the same answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists stay quick in a large database: plans use an index, and only rows that are shown are counted."""
+"""Lists stay fast in a large database: queries use an index and count only rows on the page."""
 
 from __future__ import annotations
 

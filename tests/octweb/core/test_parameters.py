@@ -1,4 +1,4 @@
-"""Query parameters that a call does not know are named and refused."""
+"""Unknown query parameters are refused by name."""
 
 from __future__ import annotations
 

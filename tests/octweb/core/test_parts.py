@@ -1,4 +1,4 @@
-"""The parts of `make run`: started again when they are killed, with a limit, and never left behind."""
+"""Processes of `make run`: restarted after a kill up to a limit, and never left behind."""
 
 from __future__ import annotations
 

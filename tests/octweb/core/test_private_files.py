@@ -1,4 +1,4 @@
-"""Everything in the data folder is readable by its owner only."""
+"""Only the owner can read files in the data folder."""
 
 from __future__ import annotations
 

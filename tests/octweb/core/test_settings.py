@@ -1,4 +1,4 @@
-"""Settings from the environment: a name that has no effect any more is refused with the one that has."""
+"""Settings from the environment: a retired name is refused, and the error states the new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings are not a name: automatic names are split in lists."""
+"""Lists show automatic names in two parts: the name and its settings."""
 
 from __future__ import annotations
 

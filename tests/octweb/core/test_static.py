@@ -1,4 +1,4 @@
-"""Collected static files: names that hold a digest, compressed with gzip alone."""
+"""Collected static files: their names contain a digest, and they are compressed with gzip only."""
 
 from __future__ import annotations
 

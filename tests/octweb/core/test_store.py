@@ -1,4 +1,4 @@
-"""Files in a bucket: uploads, tables, trainings and predictions of files, against a server that speaks S3."""
+"""Files in a bucket: uploads, tables, trainings and batch predictions against an S3 server."""
 
 from __future__ import annotations
 

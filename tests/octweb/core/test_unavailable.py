@@ -1,4 +1,4 @@
-"""A full disk, a locked or absent database: pages, API and signing in say so with 503; health calls name the part."""
+"""A full disk or an unavailable database: pages and API answer 503, and health calls name the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET of data sets: list with filter and pages, one, its rows, its download."""
+"""GET of data sets: filtered list, pages, details, rows and download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST datasets/: what is stored, and what is refused with the place."""
+"""POST datasets/: stored data sets, and refusals that name the place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages and API of a data set whose stored file or profile is damaged: a clear answer, no server error, no path of the server."""
+"""A data set with a damaged file or profile: clear errors, no 500, and no server path in the text."""
 
 from __future__ import annotations
 

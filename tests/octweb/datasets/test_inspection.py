@@ -1,4 +1,4 @@
-"""The intake report on the preview, in the API, on the command line, and the warning of a model that asks an identifier."""
+"""The intake report on preview, API and command line, and the warning about models that test an identifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged uploads: two hundred different ones by API, some by page, too; each is stored whole or refused without a trace."""
+"""Two hundred damaged uploads: each is stored completely or refused without a trace."""
 
 from __future__ import annotations
 

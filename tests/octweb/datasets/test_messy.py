@@ -1,4 +1,4 @@
-"""Messy files on the page and in the API: what was taken for what, with a switch, and the same again when the model is trained."""
+"""Messy files on page and API: the parsing is stated, can be changed, and is used again in training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files without a header line: on the preview, in the API, on the command line, as new versions, and at prediction."""
+"""Files without a header: preview, API, command line, new versions and prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the two steps: upload, then preview and confirm."""
+"""Pages of the two upload steps: upload, then preview and confirmation."""
 
 from __future__ import annotations
 

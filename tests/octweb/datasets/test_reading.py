@@ -1,4 +1,4 @@
-"""Files that read as much more than they are: memory while they are read, where they are read, and whom that holds up."""
+"""Files that need far more memory than their size: limits, the process that reads them, and waiting."""
 
 from __future__ import annotations
 

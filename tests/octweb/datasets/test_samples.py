@@ -1,4 +1,4 @@
-"""The nine samples: all load, once for each user, with the rows of their definitions."""
+"""The nine samples: each loads once per user, with the rows of its definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What predictions do with a category that training did not have, chosen by API, page and commands and obeyed by the model."""
+"""The policy for categories unknown to training: set by API, page and commands, and obeyed by the model."""
 
 from __future__ import annotations
 

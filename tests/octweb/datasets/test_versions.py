@@ -1,4 +1,4 @@
-"""A new version of a data set: the same columns, what is different, and the same trained again."""
+"""New versions of a data set: the same columns, the differences, and repeated training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on which the columns of an upload are chosen takes as many columns as a table may have."""
+"""The column form of an upload accepts as many columns as a table may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worksheets and Arrow files on the preview, in the API, on the command line, as new versions, and at prediction."""
+"""Worksheets and Arrow files: preview, API, command line, new versions and prediction."""
 
 from __future__ import annotations
 

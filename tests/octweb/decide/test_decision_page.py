@@ -1,4 +1,4 @@
-"""The page of one decision and its JSON, against rows that are walked and counted by hand."""
+"""The decision page and its JSON, compared with paths and counts made by hand."""
 
 from __future__ import annotations
 

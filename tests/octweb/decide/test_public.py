@@ -1,4 +1,4 @@
-"""The public page of an approved model: who opens it, who sees it, and what it says about training rows."""
+"""The public page of an approved model: who may open and see it, and what it reveals about training rows."""
 
 from __future__ import annotations
 

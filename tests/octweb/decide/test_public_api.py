@@ -1,4 +1,4 @@
-"""The public page over REST: opened, changed and closed by the owner alone."""
+"""The public page over REST: only the owner may open, change and close it."""
 
 from __future__ import annotations
 

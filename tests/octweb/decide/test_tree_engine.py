@@ -1,4 +1,4 @@
-"""The engine of the browser against the kernel and the Python search for flips, in node: every answer and every change."""
+"""The browser's engine, run in node, agrees with the kernel and the Python search for counterfactuals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's words for reasons: stored, inherited by versions, locked by a review, in its chain, and quoted everywhere."""
+"""The owner's words for splits: stored, inherited, locked by a review, recorded and quoted."""
 
 from __future__ import annotations
 

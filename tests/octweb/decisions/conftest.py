@@ -1,4 +1,4 @@
-"""Models whose answers are recorded, with a spool of their own."""
+"""Models whose answers are recorded, with a separate spool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that a recorded model answers."""
+"""Rows for the recorded model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records are erased without a trace of a value, and every other change of the chain is refuted."""
+"""Erased records leave no trace of a value, and any other change of the chain is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of decisions on record: list, one decision with its forms, and the letter."""
+"""Pages of recorded decisions: list, single decision with forms, and letter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions on record are read, filtered and completed by their owner; every look and every correction is one more record."""
+"""Owners read, filter and complete recorded decisions, and each look and correction is recorded."""
 
 from __future__ import annotations
 

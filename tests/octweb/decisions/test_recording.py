@@ -1,4 +1,4 @@
-"""Every answer of a recorded model becomes one record, whatever is killed."""
+"""Each answer of a recorded model becomes exactly one record, even if processes are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a public demo may not be combined with: commands and web processes refuse to start."""
+"""The public demo refuses to start with settings that it may not be combined with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A public demo: who comes in, what a visitor may do, what others see of it, and what is left after a day."""
+"""The public demo: entry, permissions of visitors, what others see, and deletion after a day."""
 
 from __future__ import annotations
 

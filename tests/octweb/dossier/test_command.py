@@ -1,4 +1,4 @@
-"""`manage.py dossier`: the files, the signature, and that every change of one of them is found."""
+"""`manage.py dossier`: files, signature, and detection of any change."""
 
 from __future__ import annotations
 

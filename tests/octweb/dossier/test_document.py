@@ -1,4 +1,4 @@
-"""The document: what it shows is the record, every node is in a picture, long names and many leaves fit."""
+"""The dossier document shows its record, draws every node, and has room for long names and many leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences of a dossier about a model with folds and a test share: each number is that of the model file."""
+"""Each number in the sentences of a dossier equals that of the model file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dossiers in the application: the job with a real child, pages, API, who may make and read, and the link in the file to carry away."""
+"""Dossiers in the application: job, pages, API, permissions, and the link from the standalone file."""
 
 from __future__ import annotations
 

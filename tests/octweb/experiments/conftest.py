@@ -1,4 +1,4 @@
-"""A data set of the runs' tests, and candidates with records that were made without any training."""
+"""A data set for experiments, and candidates with artificial records."""
 
 from __future__ import annotations
 

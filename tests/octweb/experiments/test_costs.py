@@ -1,4 +1,4 @@
-"""Candidates with costs of answers are ranked by the cost per unseen row, on page and API."""
+"""Candidates with costs are ranked by the cost per held-out row, on page and API."""
 
 from __future__ import annotations
 

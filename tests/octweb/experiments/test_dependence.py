@@ -1,4 +1,4 @@
-"""Experiments on rows that belong together: the questions, the API, the child, and what the honest estimate counts."""
+"""Experiments with grouped rows: form, API, child process, and the unbiased estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments: plan, leaderboard, choice, held-out rows that are looked at once, stop and go on; pages and API."""
+"""Experiments: plan, leaderboard, choice, held-out rows, stopping and resuming, on pages and API."""
 
 from __future__ import annotations
 

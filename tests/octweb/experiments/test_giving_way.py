@@ -1,4 +1,4 @@
-"""A run that a person waits for is not held up by an experiment: a candidate gives its worker away after a fit, and loses nothing."""
+"""A user's run preempts an experiment after the current fit, and the candidate loses nothing."""
 
 from __future__ import annotations
 

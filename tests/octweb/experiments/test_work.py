@@ -1,4 +1,4 @@
-"""A real child: folds are kept as they come, the tree and its summary at the end, and an attempt goes on where one was stopped."""
+"""Candidates in a real child process: folds are stored as they end, and another attempt resumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees and rows to draw: any number of leaves and classes, every kind of split."""
+"""Trees and rows for tests of figures: any number of leaves and classes, every kind of split."""
 
 from __future__ import annotations
 

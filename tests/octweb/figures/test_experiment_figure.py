@@ -1,4 +1,4 @@
-"""Words in the picture of an experiment: none covers a candidate."""
+"""Labels in the figure of an experiment never cover a candidate."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pictures of all good trees: widths add up, and names cannot smuggle anything in."""
+"""Figures of all good trees: widths add up, and names are escaped."""
 
 from __future__ import annotations
 

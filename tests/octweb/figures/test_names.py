@@ -1,4 +1,4 @@
-"""Short names: what tells them apart stays, however long they are."""
+"""Shortened names stay different from each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live chart: what is known is drawn, what is not known is not."""
+"""The live chart draws what is known, and nothing else."""
 
 import plotly.graph_objects as go
 

@@ -1,4 +1,4 @@
-"""Titles of the pictures of quality: names of any length stay inside of the picture."""
+"""Titles of any length stay inside the quality figures."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The pictures of splits: counts are exact, cuts lie where the tree cuts, the impurity is the lowest."""
+"""Figures of splits: exact counts, cuts where the tree has them, and the lowest impurity."""
 
 from __future__ import annotations
 

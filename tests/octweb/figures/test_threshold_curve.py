@@ -1,4 +1,4 @@
-"""The curve of wrong rows below the picture of a threshold: over the same axis, exact at every stop, and readable."""
+"""The curve of misclassified rows below a split: same axis, exact at every stop, and readable."""
 
 from __future__ import annotations
 

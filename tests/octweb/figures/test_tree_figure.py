@@ -1,4 +1,4 @@
-"""The tree picture: every node drawn once, nothing overlaps, every figure is a figure to Plotly."""
+"""The tree figure draws each node once without overlap, and is valid for Plotly."""
 
 from __future__ import annotations
 

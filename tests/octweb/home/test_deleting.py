@@ -1,4 +1,4 @@
-"""Workbenches and predicted files are deleted and brought back like everything else, with their steps and files."""
+"""Workbenches and batch predictions are deleted and restored with their steps and files."""
 
 from __future__ import annotations
 

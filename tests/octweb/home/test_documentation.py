@@ -1,4 +1,4 @@
-"""The documentation below /docs/: files of the built site and nothing else, under the policy of all pages."""
+"""/docs/ serves the files of the built site and no others, under the policy of all pages."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Search, glossary, first steps, and deleting that asks and can be undone."""
+"""Search, glossary, first steps, and deletion with confirmation and undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The menu, and addresses that pages had before."""
+"""The menu, and redirects from earlier addresses."""
 
 import pytest
 from django.urls import reverse

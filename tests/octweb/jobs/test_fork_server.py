@@ -1,4 +1,4 @@
-"""The process that forks the jobs of a worker: a fork does what a process of its own would, and a dead server harms nothing."""
+"""The fork server of a worker: a fork behaves like a new process, and a dead server does no harm."""
 
 from __future__ import annotations
 

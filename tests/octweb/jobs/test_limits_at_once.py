@@ -1,4 +1,4 @@
-"""Limits hold for requests that arrive at the same moment, on SQLite and on PostgreSQL."""
+"""Limits hold for simultaneous requests, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

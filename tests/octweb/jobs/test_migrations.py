@@ -1,4 +1,4 @@
-"""Databases of earlier versions keep their rows and what they served."""
+"""Migrated databases keep their rows and their served versions."""
 
 from __future__ import annotations
 

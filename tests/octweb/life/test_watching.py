@@ -1,4 +1,4 @@
-"""Looks at the counts: alarms, limits, closing, messages, and who may do what."""
+"""Daily looks at the counts: alarms, limits, closing, messages and permissions."""
 
 from __future__ import annotations
 

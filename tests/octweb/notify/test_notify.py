@@ -1,4 +1,4 @@
-"""Word of runs that have ended: when, how, signed, and to no address within the network of the server."""
+"""Messages about ended runs: when, how, signed, and never into the network of the server."""
 
 from __future__ import annotations
 

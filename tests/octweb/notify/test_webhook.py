@@ -1,4 +1,4 @@
-"""One message to an address: which addresses are refused, the signature, and one deadline for all that a server may delay."""
+"""Webhook delivery: refused addresses, the signature, and one deadline for everything a receiver may delay."""
 
 from __future__ import annotations
 

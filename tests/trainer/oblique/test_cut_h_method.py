@@ -23,7 +23,7 @@ def test_method_returns_best_tree_and_verifiable_certificate(method, first, tmp_
     for seed in range(first, first + 10):
         monkeypatch.setattr(
             "trainer.families.oblique.presolve.MAX_SET_POINTS", 200 * (seed % 4 < 2)
-        )  # with 200, points in a plane are searched, too
+        )  # with 0, points in a plane are searched, too, instead of decomposed
         X, counts, depth, kappa, values, y = rows_of(seed)
         n = int(counts.sum())
         data, labels = table(values, y)
