@@ -1,4 +1,4 @@
-"""Scripts of octweb and of the tests in processes of their own, as forks of one that has loaded everything: a start costs a tenth."""
+"""Run scripts as forks of a process that has loaded everything, which takes a tenth of a start."""
 
 from __future__ import annotations
 

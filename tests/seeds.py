@@ -1,4 +1,4 @@
-"""Many random cases of a test in a few items: what pytest does around each item takes longer than most of the cases."""
+"""Group many random cases into a few test items, because pytest's overhead per item exceeds most cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/adding.md, done: form, command line, API, checker and documentation know the new method and the new constraint."""
+"""The examples of docs/adding.md work: form, commands, API, checker and documentation know both additions."""
 
 from __future__ import annotations
 

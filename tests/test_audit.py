@@ -1,4 +1,4 @@
-"""The audit of `make lint`: what it reads, when it fails, and that it goes on without a network."""
+"""`tests.audit`, a part of `make lint`: what it reads, when it fails, and that it works without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backup and restore as docs/deploy.md says: by the scripts, into another place, and everything is there."""
+"""The scripts of docs/deploy.md restore a backup completely, in another place."""
 
 from __future__ import annotations
 

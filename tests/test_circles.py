@@ -1,4 +1,4 @@
-"""Modules do not import each other in a circle, and neither do the packages that stand beside each other."""
+"""No circular imports between modules, nor between packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `python -m tests.container` says where an engine is missing, reaches nothing, or builds: a script takes the engine's place."""
+"""Messages of `python -m tests.container` if an engine is missing, fails or builds, with a fake engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of deploy/: they parse, name what exists, and say what the page on deployment says."""
+"""The files of deploy/ parse, name existing things, and agree with the deployment page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on the checker states its size of today."""
+"""The checker page states the current size of the checker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documentation tells a reader to type: commands exist with their options, and the Python of the first pages runs."""
+"""Commands in the documentation exist with their options, and the Python of the first pages runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference of the library: made from today's docstrings, whole, and with all that other pages and the notebooks import."""
+"""The library reference is up to date, complete, and covers all imports on other pages and in notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation as a site: it is built strictly, asks no other host for anything, and every link inside leads somewhere."""
+"""The documentation site builds strictly, requests nothing from other hosts, and has no dead links."""
 
 from __future__ import annotations
 

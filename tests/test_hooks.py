@@ -1,4 +1,4 @@
-"""Attributes, classes and ids that join pages, scripts and styles have a writer and a reader."""
+"""Attributes, classes and ids that pages, scripts and styles share have a writer and a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided in one place is not decided again elsewhere."""
+"""Each fact or rule is implemented in one place only."""
 
 from __future__ import annotations
 

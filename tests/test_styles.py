@@ -1,4 +1,4 @@
-"""Every custom property that a style, a page, a script or a figure uses is defined, in both themes."""
+"""Every custom CSS property in use is defined, in both themes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short form of the torture campaign (`make torture`): real processes, killed and flooded, and the books checked.
+"""A short torture campaign (`make torture`): real processes are killed and flooded, and no data is lost.
 
 Malformed requests, SIGTERM, bombs, bodies, uploads, a locked database and the manners of the server have tests of their own, in
 `tests/octweb`; the long campaign has them, too, and the moved clock and mixed load, which take minutes.

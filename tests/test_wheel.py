@@ -1,4 +1,4 @@
-"""The package that pip installs: the command, where data lie, what it needs, and the whole walk outside the project."""
+"""The wheel: command, data folder, dependencies, and a complete walk outside the project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that plain English has no use for do not come back; the style sheet and reading do the rest."""
+"""The texts of the project avoid words that are not plain English."""
 
 from __future__ import annotations
 

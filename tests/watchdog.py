@@ -1,4 +1,4 @@
-"""A watchdog that fails a test whose process stands still: a deadlock, not a slow machine."""
+"""Fail a test whose process stands still: a deadlock, not a slow machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a wheel to a proved tree and a served page, outside the project, with the seconds of each step by the clock and of processors.
+"""Walk from a wheel to a proved tree and a served page, outside the project.
 
     python -m tests.wheel_walk [--fresh] [--warm | --bare] [--python python3.13]
 

@@ -1,4 +1,4 @@
-"""Small .xlsx workbooks, written part by part, so that a test can also write what no spreadsheet program would."""
+"""Write small .xlsx workbooks part by part, including ones that no spreadsheet program writes."""
 
 from __future__ import annotations
 

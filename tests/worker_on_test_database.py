@@ -1,4 +1,4 @@
-"""`manage.py worker` on the database of a running test; pytest made its name.
+"""`manage.py worker` on the database of a running test.
 
 Its fork server is a fork of this process: jobs begin as those of any worker do, and nothing is loaded once more.
 """

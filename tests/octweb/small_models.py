@@ -1,4 +1,4 @@
-"""Model documents for tests of the application, trained in the test itself."""
+"""Model documents for tests of the application, trained on a small table."""
 
 from __future__ import annotations
 

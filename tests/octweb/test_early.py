@@ -1,4 +1,4 @@
-"""A command that is told to end while it loads says so, and ends by the signal; garbage is looked for again once it has loaded."""
+"""A command that is terminated while it loads reports it and ends by the signal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every address of the resolver, asked by every role: no crossing, no server error, and the statuses of `access.txt`.
+"""Every address for every role: no access to others' objects, no server error, statuses as in `access.txt`.
 
 The list comes from the resolver, so an address that is added is covered by itself; one with a placeholder that this file cannot fill
 fails the test until it is told how. `OCTWEB_WRITE_ACCESS=1` writes the table of statuses again; read what has changed.

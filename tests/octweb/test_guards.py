@@ -1,4 +1,4 @@
-"""Tokens that make tokens, cells that would be formulas, private pages, names of nothing, odd numbers in calls, forgotten passwords."""
+"""Tokens that make tokens, formula injection, private pages, blank names, odd numbers, and lost passwords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers as served, and pages that work under them."""
+"""Security headers of responses, and pages that work under them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Names of columns, classes, files and models that are written as HTML, JavaScript or formulas: they stay texts on every page and in every export."""
+"""Names with HTML, JavaScript or formulas stay plain text on every page and in every export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No file that another user can get shows which rows were in the training."""
+"""No file that another user can get reveals which rows were in the training."""
 
 from __future__ import annotations
 

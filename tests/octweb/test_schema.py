@@ -1,4 +1,4 @@
-"""The API against its own OpenAPI document: generated requests meet no server error and no undocumented answer."""
+"""The API conforms to its OpenAPI document for generated requests, without server errors."""
 
 from __future__ import annotations
 

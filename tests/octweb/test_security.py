@@ -1,4 +1,4 @@
-"""What docs/security.md promises of sign in, sessions, forms, addresses and child processes."""
+"""The promises of docs/security.md about signing in, sessions, forms, addresses and child processes."""
 
 from __future__ import annotations
 

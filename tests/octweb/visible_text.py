@@ -1,4 +1,4 @@
-"""What a reader sees of a page."""
+"""Extract the text that a reader sees on a page."""
 
 from __future__ import annotations
 

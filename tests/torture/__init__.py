@@ -1,1 +1,1 @@
-"""Torture: kills, floods, a locked database, a full disk and a moved clock against real processes; then the books are checked."""
+"""Torture campaigns against real processes: kills, floods, a locked database, a full disk, a moved clock."""

@@ -1,4 +1,4 @@
-"""Torture: kills, floods, a locked database, a full disk and a moved clock against real processes; then the books are checked.
+"""Torture campaigns against real processes: kills, floods, a locked database, a full disk, a moved clock.
 
     python -m tests.torture [--runs 100] [--requests 10000] [--seconds 900] [--minutes 60] [--only kills,malformed]
 

@@ -1,4 +1,4 @@
-"""SIGKILL of child, worker and web server in the middle of editing sessions."""
+"""Kill child, worker and web server in the middle of editing sessions."""
 
 from __future__ import annotations
 

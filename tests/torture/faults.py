@@ -1,4 +1,4 @@
-"""Writers at once, a locked database, a moved clock, a full disk, a worker that is asked to end."""
+"""Simultaneous writers, a locked database, a moved clock, a full disk, and SIGTERM of a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Malformed requests, and mixed load for as long as one likes."""
+"""Malformed requests, and a long series of valid calls."""
 
 from __future__ import annotations
 

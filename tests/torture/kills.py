@@ -1,4 +1,4 @@
-"""SIGKILL of worker, child and web server at random moments."""
+"""Kill worker, child and web server at random moments."""
 
 from __future__ import annotations
 

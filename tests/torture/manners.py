@@ -1,4 +1,4 @@
-"""HTTP as badly behaved clients speak it, bodies that are bombs, a full disk, and a master that is killed alone."""
+"""Badly behaved HTTP clients, bombs as bodies, a full disk, and a killed gunicorn master."""
 
 from __future__ import annotations
 

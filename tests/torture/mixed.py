@@ -1,4 +1,4 @@
-"""Mixed load for as long as one likes: predictions, lists, uploads and two trainings at once."""
+"""Mixed load: predictions, lists, uploads, and two trainings at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs pass an experiment whose fits fill all workers, while workers and their children are killed."""
+"""Runs preempt an experiment on all workers, while workers and their children are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A web server and workers in a folder of their own, and the tables that they are given."""
+"""A web server with workers in a separate folder, and tables for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads: bombs, many large files at once, and writers beside a large file that is stored."""
+"""Bombs, many large files at once, and writers beside a large upload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No test of the library may stand still."""
+"""Fail tests of the library that stand still."""
 
 from __future__ import annotations
 

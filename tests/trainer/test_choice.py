@@ -1,4 +1,4 @@
-"""One standard error and nested folds, against plain recomputations on random cases with ties."""
+"""The one-standard-error rule and nested folds equal plain recomputations, also with ties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prices of asking columns: `exact` and `exact-numeric` against all trees, and what is refused."""
+"""Column prices in `exact` and `exact-numeric` equal enumeration, and refusals."""
 
 from __future__ import annotations
 

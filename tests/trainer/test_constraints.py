@@ -1,4 +1,4 @@
-"""A side constraint is declared once; every family that takes it keeps it, and the checker looks at it."""
+"""Each side constraint is declared once, kept by every family that has it, and checked."""
 
 from __future__ import annotations
 

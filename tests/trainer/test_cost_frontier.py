@@ -1,4 +1,4 @@
-"""The least cost for each number of leaves, against all trees."""
+"""The least cost for each number of leaves equals enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs of answers: every method against all trees, and the claims that follow."""
+"""Misclassification costs: every method equals enumeration, and its claims hold."""
 
 from __future__ import annotations
 

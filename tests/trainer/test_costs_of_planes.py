@@ -1,4 +1,4 @@
-"""Costs of answers where questions weigh columns or ask for subsets: every method against all trees, or all splits."""
+"""Costs with hyperplanes or subsets: every method equals enumeration of trees or splits."""
 
 from __future__ import annotations
 

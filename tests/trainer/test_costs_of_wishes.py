@@ -1,4 +1,4 @@
-"""Wishes where answers cost something: all trees that keep them, prices in the unit of the costs, and checked files."""
+"""The workbench with costs: enumeration, prices in the unit of the costs, and verified files."""
 
 from __future__ import annotations
 

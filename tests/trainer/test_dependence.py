@@ -1,4 +1,4 @@
-"""Groups and times in trainings, studies and inner folds; how much random folds flatter."""
+"""Groups and times in training, studies and inner folds; how optimistic random folds are."""
 
 from __future__ import annotations
 

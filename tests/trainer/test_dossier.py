@@ -1,4 +1,4 @@
-"""The facts of a dossier against counting by hand from the model file and the CSV, over every kind of split."""
+"""The facts of a dossier equal counts by hand from model file and CSV, for every kind of split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files and proofs of the last version without the policy 'learn' read and answer as they did there.
+"""Model files and proofs from before the policy 'learn' give the same answers as then.
 
 `earlier_files/` holds a table, rows to predict, and for each method the model file, its proof and the answers of that version.
 """

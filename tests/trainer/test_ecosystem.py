@@ -1,4 +1,4 @@
-"""The estimators among the tools of scikit-learn's world: selection, pipelines, data frames, inspection, routing of weights, skops."""
+"""The estimators work with scikit-learn's tools: selection, pipelines, frames, inspection, routing, skops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers at the ends of what a double can say: no method fails on them, and a column's unit changes no optimum."""
+"""No method fails on the largest and smallest floats, and a column's unit changes no optimum."""
 
 from __future__ import annotations
 

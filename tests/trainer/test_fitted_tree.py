@@ -1,4 +1,4 @@
-"""What a fitted classifier says about its tree, against the tree itself."""
+"""The attributes of a fitted classifier agree with its tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goals: best balanced accuracy, F1 and MCC against all trees, and what goals refuse."""
+"""Goals: the best balanced accuracy, F1 and MCC equal enumeration, and refusals."""
 
 from __future__ import annotations
 

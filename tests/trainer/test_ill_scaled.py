@@ -1,4 +1,4 @@
-"""No tree is lost on ill-scaled tables: whatever a back end says about them, a run ends with a tree and a bound that admits it.
+"""On ill-scaled tables, every run ends with a tree and a valid bound, whatever the solver reports.
 
 The whole campaign: INSTANCES=500. By default each method meets a few tables, with one of the back ends in turn.
 """

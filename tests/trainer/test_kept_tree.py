@@ -1,4 +1,4 @@
-"""What is kept of a training that was killed: its last tree, counted again, and nothing that was not shown."""
+"""The tree recovered from a killed training is its last reported tree, counted again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled kernels are kept by the state of all kernels, because numba looks at one file only; other packages' code is not moved."""
+"""Compiled kernels are cached by the state of all kernels, because numba checks one file only."""
 
 from __future__ import annotations
 

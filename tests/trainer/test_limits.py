@@ -1,4 +1,4 @@
-"""A time limit holds on tables of any shape; `benchmarks/limits.py` measures the same from outside, on more of them."""
+"""Time limits hold on tables of any shape (`benchmarks/limits.py` measures more from outside)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each kernel is optimised and emitted once; its callers link to it, in this process and in others."""
+"""Each kernel is compiled once, and its callers link to it in this process and in others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each fact about a method stands in its declaration, and in no other module."""
+"""Facts about a method are in its declaration only."""
 
 from __future__ import annotations
 

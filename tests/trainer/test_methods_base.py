@@ -1,4 +1,4 @@
-"""Parameters and methods as declarations: what is parsed, what is refused, and with which words."""
+"""Declared parameters and methods: parsing, refusals and messages."""
 
 from __future__ import annotations
 

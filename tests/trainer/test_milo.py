@@ -1,4 +1,4 @@
-"""The solver interface: one behaviour suite for all back ends."""
+"""One test suite for the solver interface, run on all solvers."""
 
 from __future__ import annotations
 

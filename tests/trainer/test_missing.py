@@ -1,4 +1,4 @@
-"""Trees that learn where empty cells go, against brute force over all of them (missing.md, section 8)."""
+"""Trees that learn sides for empty cells equal brute force (missing.md, section 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MLflow flavour, in the clients' environment: logged, loaded, served, with the answers of the tree."""
+"""The MLflow flavour logs, loads and serves models with the tree's answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sink does with a tree holds up nobody who reports or stops the search."""
+"""A slow sink delays neither reports nor the end of a search."""
 
 from __future__ import annotations
 

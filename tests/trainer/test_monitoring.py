@@ -1,4 +1,4 @@
-"""Watches of shares: intervals, bets, evidence, units, and clean years in a small simulation."""
+"""Watches of shares: intervals, bets, evidence, units, and simulated years without change."""
 
 from __future__ import annotations
 

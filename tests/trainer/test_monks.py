@@ -1,4 +1,4 @@
-"""The first monks problem, (a1 = a2) or a5 = 1, as bivariate trees find it from its 124 training rows."""
+"""Bivariate trees find the first monks problem, (a1 = a2) or a5 = 1, from its 124 training rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notebooks and shells show: trees as HTML and as Plotly figures, a bar while fitting, Ctrl-C that keeps the tree."""
+"""Notebooks and shells: trees as HTML and Plotly figures, a progress bar, and Ctrl-C that keeps the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fitted classifier proves, verifies, edits, converts and comes back from its file; scikit-learn's names are accepted."""
+"""A fitted classifier proves, verifies, edits, converts and reloads itself, under scikit-learn's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes that grow with values, and rows ordered by them: against numpy's own sort, in every way a node may be ordered."""
+"""Order-preserving codes and sorted rows equal numpy's sort, for every way to sort a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that travel with the package: used where they fit, and nowhere else."""
+"""Precompiled kernels of the package are used where they fit, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs of answers that each row has of its own: `fit(X, y, costs=array)`."""
+"""Costs per row: `fit(X, y, costs=array)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column of weights: what is read, what is optimised, what is reported, and what the checker counts again."""
+"""A column of weights: reading, objective, reports and the check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training run from rows to model file with `cart`, and the contract of progress, cancel and limits with a slow method."""
+"""A training from rows to model file, and progress, cancelling and limits with a slow method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files of fitted estimators: our own checkers accept them with the table of the training."""
+"""The checkers accept model files of fitted estimators."""
 
 from __future__ import annotations
 

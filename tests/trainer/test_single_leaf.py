@@ -1,4 +1,4 @@
-"""The reason that is given for a tree without a question is the true one."""
+"""The stated reason why a tree is a single leaf is true."""
 
 from __future__ import annotations
 

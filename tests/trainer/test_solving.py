@@ -1,4 +1,4 @@
-"""A run ends at its limit, or when it is cancelled, while a compiler works that looks at neither."""
+"""A run ends at its limit or when cancelled, even while the compiler works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimators and values in other forms: spellings of a category, and columns of numbers that a frame keeps in its own way."""
+"""Values in other forms: spellings of a category, and numbers as a data frame stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the slider of a threshold gets: stops and rows by class, also where cells are empty."""
+"""The data of the threshold slider: stops and rows by class, also with empty cells."""
 
 from __future__ import annotations
 

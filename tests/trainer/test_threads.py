@@ -1,4 +1,4 @@
-"""Methods with two threads and a listener that hears of everything at once: no search stands still."""
+"""No search deadlocks with two threads and a listener of all reports."""
 
 from __future__ import annotations
 

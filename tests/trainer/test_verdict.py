@@ -1,4 +1,4 @@
-"""The verdict on a tree: each branch of docs/verdict.md, from counts alone and from trainings."""
+"""The verdict on a tree: each branch of docs/verdict.md, from counts and from trainings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every method can be warmed by a tiny training that ends by itself, and other trainings then compile nothing more."""
+"""A tiny training warms each method, and later trainings compile nothing more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A known tree as the start: the optimum stays the optimum, a stopped search returns no worse tree, and misfits are refused."""
+"""A start tree keeps the optimum, a stopped search returns no worse tree, and misfits are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words about rows that have weights or costs: no sum of weights is called a number of rows."""
+"""With weights or costs, no text calls a sum of weights a number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rounding of weights may change of an objective, against sums of exact fractions."""
+"""The stated error from rounding weights is true of sums of exact fractions."""
 
 from __future__ import annotations
 

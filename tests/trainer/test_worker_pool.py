@@ -1,4 +1,4 @@
-"""Threads that share jobs and help each other."""
+"""Threads of a pool share jobs and help each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""register, the review and its history."""
+"""Registration of models, the steps of a review, and its history."""
 
 from __future__ import annotations
 

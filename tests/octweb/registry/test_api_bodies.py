@@ -1,4 +1,4 @@
-"""Predictions of columns, CSV and Arrow bodies: the answers of rows of JSON, and errors that name the place."""
+"""Predictions for columns, CSV and Arrow bodies equal those for JSON rows, and errors name the place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some badge of a model names all of its scope, whatever its method can claim."""
+"""The badges of a model state the whole scope of its claim, for every method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wherever an accuracy stands, it stands beside "always the most frequent class": pages, API, command line, exports."""
+"""Pages, API, command line and exports show the base rate beside each accuracy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree of another program by page and API: a draft on a data set of the user, reviewed and served as any other."""
+"""An imported tree becomes a draft on a data set of the user, and is reviewed and served like any model."""
 
 from __future__ import annotations
 

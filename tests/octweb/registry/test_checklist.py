@@ -1,4 +1,4 @@
-"""The reviewer's checklist: what each item says, who may read it, notes against open items, and two approvals."""
+"""The reviewer's checklist: its items, who may read it, notes for open items, and two approvals."""
 
 from __future__ import annotations
 

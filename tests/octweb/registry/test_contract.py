@@ -1,4 +1,4 @@
-"""The contract of the table as command, download and API show it, and answers in the type of the classes."""
+"""The table contract as command, download and API show it, and answers in the type of the classes."""
 
 from __future__ import annotations
 

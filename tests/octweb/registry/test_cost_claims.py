@@ -1,4 +1,4 @@
-"""A tree of least cost: every place says that costs were counted, and none calls it proved optimal."""
+"""A tree of least cost is described as such everywhere, and never called proved optimal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document or a table that was changed outside octweb is noticed wherever it is used, and harms nothing else."""
+"""A changed document or table is detected wherever it is used, and affects nothing else."""
 
 from __future__ import annotations
 

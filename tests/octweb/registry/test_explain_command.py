@@ -1,4 +1,4 @@
-"""`manage.py explain`: the shape that scripts rely on, permissions, and its refusals."""
+"""`manage.py explain`: the output that scripts rely on, permissions and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every form of a model: as a download, over the API, and by `manage.py export`."""
+"""Every export format of a model: download, API and `manage.py export`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole rows of the file of the training, with columns that were left out at the upload: by API, page and command line."""
+"""Prediction accepts whole rows of the uploaded file, including columns that the upload ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of the answers on a model page, counted by hand."""
+"""The misclassification cost on a model page equals a count by hand."""
 
 from __future__ import annotations
 

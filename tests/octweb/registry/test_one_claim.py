@@ -1,4 +1,4 @@
-"""One model, one claim: every place that shows a workbench version words it alike, with its wishes and their price."""
+"""All places describe the claim of a workbench version in the same words, with constraints and prices."""
 
 from __future__ import annotations
 

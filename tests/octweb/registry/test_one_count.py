@@ -1,4 +1,4 @@
-"""One model, one count: pages, API, files and dossier give the same numbers of training rows and unseen rows."""
+"""Pages, API, files and dossier state the same numbers of training rows and held-out rows."""
 
 from __future__ import annotations
 

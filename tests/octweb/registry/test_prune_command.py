@@ -1,4 +1,4 @@
-"""`manage.py prune`: a file with the same answers, or a reason in one line and no file."""
+"""`manage.py prune` writes a file with the same answers, or gives a reason and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new version without the questions that change no answer: by the page and by the API, and who may make one."""
+"""A new version without idle splits: by page and API, and who may make one."""
 
 from __future__ import annotations
 

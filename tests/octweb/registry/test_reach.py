@@ -1,4 +1,4 @@
-"""The frontier of sensitivity and specificity on the page of a model and on the form of a new run."""
+"""The frontier of sensitivity and specificity on the model page and in the form of a new run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An account with models that others may rely on is not removed: the administration says why, and everything stays."""
+"""The administration refuses to delete an account with models that others may rely on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a review: notes, four eyes, the difference to the served version, and publishing as a step of its own."""
+"""The review page: notes, four eyes, comparison with the served version, and publishing as a separate step."""
 
 from __future__ import annotations
 

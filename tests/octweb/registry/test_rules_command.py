@@ -1,4 +1,4 @@
-"""`manage.py rules`: the same words as the page and the download, and a list that a program can follow."""
+"""`manage.py rules` prints the words of the page, or a list for programs."""
 
 from __future__ import annotations
 

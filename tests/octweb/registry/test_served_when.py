@@ -1,4 +1,4 @@
-"""Which version a served name answered with at a time, on its page and over the API, against the steps that were made."""
+"""The version that a name served at a given time, on page and API."""
 
 from __future__ import annotations
 

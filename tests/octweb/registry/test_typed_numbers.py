@@ -1,4 +1,4 @@
-"""Numbers as people type them: what has one meaning is read, what has two stays text and is refused.
+"""Numbers as users type them: unambiguous ones are read, and ambiguous ones are refused.
 
 The examples are a table that the page's own reading is tested with, too (tests/browser/test_workspace.py).
 """

@@ -1,4 +1,4 @@
-"""A tree that is no better than one answer: every page, the API, the dossier and the command line say so in the same words."""
+"""All pages, API, dossier and commands say in the same words that a tree is no better than one answer."""
 
 from __future__ import annotations
 

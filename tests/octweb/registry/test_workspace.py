@@ -1,4 +1,4 @@
-"""What the page of a model says about rows, mistakes, leaves, thresholds and groups, against counting by hand."""
+"""Rows, mistakes, leaves, thresholds and groups on the model page equal counts by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small data set and a worker slot that runs in the test's own process."""
+"""A small data set, and a worker that runs in the process of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs over REST: make, read, cancel, and every refusal."""
+"""Runs over REST: create, read, cancel, and every refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py convert`: a file of LightGBM or PMML becomes a model file that `verify` counts again and `predict` reads."""
+"""`manage.py convert` turns LightGBM and PMML files into model files for `verify` and `predict`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs on the command line and over REST: given in each form, reported, checked and refused."""
+"""Costs on the command line and over REST: accepted forms, reports, checks and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups and times of rows: the command line, the questions of a new run, the API, and what pages say of the accuracy."""
+"""Groups and times of rows: command line, form, API, and the stated accuracy."""
 
 from __future__ import annotations
 

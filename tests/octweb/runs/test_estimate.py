@@ -1,4 +1,4 @@
-"""The estimate of how long a run takes learns from runs that have ended."""
+"""The estimated time of a run uses the times of finished runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py evaluate`: from files to tables, CSV, page and JSON, and every refusal."""
+"""`manage.py evaluate`: from files to tables, CSV, HTML and JSON, and every refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py frontier`: pairs as text and JSON; refusals."""
+"""`manage.py frontier`: pairs as text and JSON, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goals on the command line, over REST, in the form and on the page of a model."""
+"""Goals on the command line, over REST, in the form and on the model page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a new run: answers choose the method, nothing typed is lost, constraints are picked, the words fit the settings."""
+"""The page of a new run: answers choose the method, input is kept, and the words fit the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py pareto`: accuracy against branchings and coefficients as text, as JSON and in the model file; refusals."""
+"""`manage.py pareto`: accuracy by branchings and coefficients, as text, JSON and in the model file."""
 
 from __future__ import annotations
 

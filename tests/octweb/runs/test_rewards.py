@@ -1,4 +1,4 @@
-"""Rewards of answers: regrets are searched, and rewards are reported."""
+"""Rewards of answers: the search minimises regret, and reports state rewards."""
 
 from __future__ import annotations
 

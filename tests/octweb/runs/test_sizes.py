@@ -1,4 +1,4 @@
-"""The sizes that a training tried: on the page of a model, over REST, in the form, and a run for each."""
+"""The tree sizes that a training tried: on the model page, over REST, in the form, and a run for each."""
 
 from __future__ import annotations
 

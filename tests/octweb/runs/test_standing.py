@@ -1,4 +1,4 @@
-"""The sentences of the live page about the best tree, compared with all trees of small random cases."""
+"""The sentences about the incumbent on the live page are true of all trees of small random cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The supervisor's own stops, for a child that does not stop by itself, and a database that is away for some seconds."""
+"""The supervisor kills a child that does not stop, and survives a short outage of the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM from outside, methods of most families: the process ends by itself, and the best tree so far is written."""
+"""At SIGTERM a training ends by itself and writes its incumbent, for most families of methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of thresholds is chosen for the data and the depth, said with its reason, and gives way to what is typed."""
+"""The number of thresholds is chosen by data and depth, explained, and replaced by what the user types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py train` as a script calls it: exit status, JSON, progress, model file, signals."""
+"""`manage.py train` in scripts: exit status, JSON, progress, model file and signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frontiers and good trees where a column weighs the rows: a row of weight 3 counts as three rows."""
+"""Frontiers and good trees with weights: a row of weight 3 counts like three rows."""
 
 from __future__ import annotations
 

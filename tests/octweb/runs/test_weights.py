@@ -1,4 +1,4 @@
-"""A column of weights: the command line, the question of a new run, the API, experiments, and what pages say."""
+"""A column of weights: command line, form, API, experiments, and words on pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py complete` and `manage.py good-trees`: records, model file, errors in one line, exit statuses."""
+"""`manage.py complete` and `manage.py good-trees`: output, model file, errors and exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker and child for real: runs to their end, cancel, SIGKILL of either, lost leases."""
+"""Runs with real workers and children: completion, cancelling, SIGKILL and lost leases."""
 
 from __future__ import annotations
 

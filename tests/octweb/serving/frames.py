@@ -1,4 +1,4 @@
-"""Frames with kinds of columns in the types of pandas, polars, Arrow and JSON, and the doors that answer them."""
+"""Data frames of pandas, polars, Arrow and JSON, and the interfaces that answer them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST, GET and DELETE tokens/; what a token opens."""
+"""POST, GET and DELETE tokens/, and what a token permits."""
 
 from __future__ import annotations
 

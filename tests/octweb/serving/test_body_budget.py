@@ -1,4 +1,4 @@
-"""Bodies share the room of a web process: many large ones at once do not add up, and small calls wait for none of them."""
+"""Bodies share a memory budget per process: large ones take turns, and small calls never wait."""
 
 from __future__ import annotations
 

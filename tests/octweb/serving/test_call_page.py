@@ -1,4 +1,4 @@
-"""The page "Call a model over REST": its Python and its curl call, run against a live server with the tree of the page of `exact`."""
+"""The calls that the page "Call a model over REST" shows in Python and curl work on a live server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that changed their form since the training: every door says the same, with the answers that a reading would change."""
+"""All interfaces report values in a changed form, with the number of answers that another reading changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLflow's and KServe's own clients against a live server, unchanged, from an environment of their own (`make test` makes it)."""
+"""The unchanged clients of MLflow and KServe work with a live server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every door gives a frame the same answers, or refuses it: 386 frames of pandas, polars, Arrow, JSON and CSV."""
+"""All interfaces give a frame the same answers, or refuse it: 386 frames of five kinds."""
 
 from __future__ import annotations
 

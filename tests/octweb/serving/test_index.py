@@ -1,4 +1,4 @@
-"""GET /api/v1/ says where everything is."""
+"""GET /api/v1/ lists the addresses of the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of JSON that are made to take memory or time: refused with a reason, or answered, within a bound of memory."""
+"""Malicious JSON bodies are answered or refused within limits of memory and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus: what was called is what is counted, in one process and summed over several."""
+"""Prometheus metrics count every call, in one process and summed over several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: typed model files and figures, both protocols, and names that do not change by accident."""
+"""The OpenAPI document: typed model files and figures, both protocols, and stable names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated requests against the Open Inference Protocol: answers are as its published document says.
+"""Answers to generated requests conform to the published Open Inference Protocol.
 
 `open_inference_rest.yaml` is that document, byte for byte (github.com/kserve/open-inference-protocol, specification/protocol, commit
 d49cc23). Its addresses have a `$` before each name in braces, as the protocol's text writes variables; what stands in its place is

@@ -1,4 +1,4 @@
-"""Our answers parse with the types that are generated from the protocol, and so do errors."""
+"""Answers and errors parse with the types that are generated from the protocol."""
 
 from __future__ import annotations
 

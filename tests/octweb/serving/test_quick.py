@@ -1,4 +1,4 @@
-"""The quick way and the long way give the same answers; what is not well goes the long way."""
+"""Quick predictions equal those of the views, and invalid calls are left to the views."""
 
 from __future__ import annotations
 

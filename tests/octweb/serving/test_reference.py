@@ -1,4 +1,4 @@
-"""The page with all calls of the API: it names what the OpenAPI document names."""
+"""The reference page lists all calls of the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of the web server that are replaced under load: recycled, reloaded, restarted behind a socket of systemd."""
+"""No call fails while web processes are recycled, reloaded or restarted behind a systemd socket."""
 
 from __future__ import annotations
 

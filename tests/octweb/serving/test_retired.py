@@ -1,4 +1,4 @@
-"""A retired model: calls get 410 with the reason; only a dry run of its owner or an administrator is answered, with a note."""
+"""Calls of a retired model get 410; only a dry run of its owner or an administrator is answered."""
 
 from __future__ import annotations
 

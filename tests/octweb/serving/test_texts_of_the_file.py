@@ -1,4 +1,4 @@
-"""Texts as they stand in a messy file, sent to every door of a model: the same answers, or an error that says what to send."""
+"""Texts of a messy file get the same answers from all interfaces, or an error that says what to send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls are counted by token; beyond the rate they are refused with the time to wait, on the quick way and on the long one."""
+"""Calls are limited per token, on the quick path and in the views, and refusals state the time to wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open Inference Protocol: with Triton's client against a live server, and every refusal."""
+"""The Open Inference Protocol with Triton's client against a live server, and every refusal."""
 
 from __future__ import annotations
 

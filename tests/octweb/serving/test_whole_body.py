@@ -1,4 +1,4 @@
-"""Long bodies without copies: the same bytes, the calls behind them, and what happens where one is cut off."""
+"""Long bodies are read without copies: same bytes, pipelined calls, and bodies that are cut off."""
 
 from __future__ import annotations
 

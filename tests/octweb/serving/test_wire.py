@@ -1,4 +1,4 @@
-"""Bodies that are chunked, compressed, cut off or left unread, under gunicorn with each kind of worker."""
+"""Chunked, compressed, truncated and unread bodies under gunicorn with each kind of worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every part of a valid call replaced by values of other types: refused or answered, never a server error."""
+"""Wrong types in any part of a valid call never cause a server error."""
 
 from __future__ import annotations
 

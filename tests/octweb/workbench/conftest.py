@@ -1,4 +1,4 @@
-"""A model of the exact method on a small data set, and a worker slot that runs in the test's own process."""
+"""A model of `exact` on a small data set, and a worker in the process of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Would another good tree say the same? On the page of a model, of a decision, and over the API."""
+"""Agreement of all good trees with an answer, on the model page, the decision page and the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/workbenches/: what works, and each refusal."""
+"""/api/v1/workbenches/: every call and every refusal."""
 
 from __future__ import annotations
 

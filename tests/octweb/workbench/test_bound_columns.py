@@ -1,4 +1,4 @@
-"""A workbench keeps the columns of groups, times and weights of the model that it edits."""
+"""A workbench keeps the columns of groups, times and weights of its model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An editing session with a real child: edits, prices, good trees, undo, kills of child and worker, save as version."""
+"""Editing sessions with a real child: edits, prices, good trees, undo, kills, and saving a version."""
 
 from __future__ import annotations
 

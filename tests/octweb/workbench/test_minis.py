@@ -1,4 +1,4 @@
-"""Small pictures of trees: each node once, branches as thick as they hold rows, nothing outside of the picture."""
+"""Small tree pictures show each node once, widths by rows, and nothing outside the picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of workbenches: they show what the steps say, and forms become steps."""
+"""Workbench pages show the steps, and their forms create steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proved where columns have more digits than can be compared exactly: the best line that does not depend on rounding."""
+"""With many digits per number, the claim covers the best line that does not depend on rounding."""
 
 from __future__ import annotations
 

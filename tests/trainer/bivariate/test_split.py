@@ -1,4 +1,4 @@
-"""The root split of bivariate trees against brute force in exact arithmetic, in every variant, and as it is stored."""
+"""The root split of bivariate trees equals brute force in exact arithmetic, in every variant."""
 
 from __future__ import annotations
 

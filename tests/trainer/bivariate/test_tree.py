@@ -1,4 +1,4 @@
-"""Growth, pruning and the method `bivariate` as a whole."""
+"""Growth and pruning of bivariate trees, and the method `bivariate` as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m trainer COMMAND`, `octweb COMMAND` and `manage.py COMMAND` do the same, the first without Django."""
+"""`python -m trainer`, `octweb` and `manage.py` run the same commands, the first without Django."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child process starts often: it does not load what only the web server needs."""
+"""Child processes do not load modules that only the web server needs."""
 
 from __future__ import annotations
 

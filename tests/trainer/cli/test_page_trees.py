@@ -1,4 +1,4 @@
-"""The trees of the methods' pages: what is kept is what the methods train, and every claim of it holds."""
+"""The trees of the methods' pages are what the methods train, and all their claims hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of commands on how a table is read."""
+"""Command options that control how a table is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A converted tree on a table: columns and classes by name, counts that `verify` finds again, and what the exact search says about it."""
+"""A converted tree on a table: names, counts that `verify` confirms, and the comparison with the optimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LightGBM's trees from its text and its JSON: the class of every row is LightGBM's."""
+"""LightGBM trees from text and JSON predict the same class as LightGBM for each row."""
 
 from __future__ import annotations
 

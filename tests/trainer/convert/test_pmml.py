@@ -1,4 +1,4 @@
-"""PMML as trees: our own documents come back leaf for leaf, other documents keep their class, and the rest is refused by name."""
+"""PMML: our documents come back leaf by leaf, foreign ones keep their classes, others are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scikit-learn's trees, read from their arrays: the class and the leaf of every row are the same as in scikit-learn."""
+"""Converted scikit-learn trees give each row the same class and leaf as scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker proves what counts prove, and refutes what they do not."""
+"""The checker proves what follows from counts, and refutes what does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees from counts are those from rows; counts do not depend on how rows are divided; what stops goes on."""
+"""Training from counts equals training from rows, and counting can be divided and resumed."""
 
 from __future__ import annotations
 

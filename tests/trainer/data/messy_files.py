@@ -1,4 +1,4 @@
-"""Random messy files with a known truth: the cells as they should come out, or the line that has to be named."""
+"""Random messy files with known content, or with the line that must be named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow files, and categories that Parquet and Arrow files declare: they stay categories."""
+"""Arrow files: categories that Parquet and Arrow files declare stay categories."""
 
 from __future__ import annotations
 

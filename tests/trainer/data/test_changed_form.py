@@ -1,4 +1,4 @@
-"""Values that changed their form: which readings are proposed, and how many answers each would change."""
+"""Values in a changed form: the proposed readings, and how many answers each would change."""
 
 from __future__ import annotations
 

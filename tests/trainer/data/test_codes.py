@@ -1,4 +1,4 @@
-"""Special values of numeric columns: found with a reason, declared, asked by themselves, and checked."""
+"""Special values of numeric columns: detected with a reason, declared, split on, and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scan in pieces finds what a reading character by character finds, wherever the pieces are cut, and stops in time."""
+"""The piecewise CSV scan equals reading by character for any cut, and stops in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cells are empty, together and by class."""
+"""The report of empty cells: by combination of columns and by class."""
 
 from __future__ import annotations
 

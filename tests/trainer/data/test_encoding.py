@@ -1,4 +1,4 @@
-"""The published binary tables are rebuilt from the uploaded columns without one different entry, name or order."""
+"""The encoding reproduces the published binary tables exactly: entries, names and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assignment of rows to held-out rows and folds by groups and times: properties, a brute force, messy columns."""
+"""Held-out rows and folds by groups and times: properties, brute force, and messy columns."""
 
 from __future__ import annotations
 

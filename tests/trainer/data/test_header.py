@@ -1,4 +1,4 @@
-"""The first line of a CSV file: names of columns, or a row."""
+"""Detection whether the first line of a CSV file is a header or a row."""
 
 from __future__ import annotations
 

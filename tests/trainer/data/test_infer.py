@@ -1,4 +1,4 @@
-"""The guess for a column, its reason, and the target."""
+"""The guessed kind of a column, its reason, and the guessed target."""
 
 from __future__ import annotations
 

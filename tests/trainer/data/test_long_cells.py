@@ -1,4 +1,4 @@
-"""Cells of many letters that a pattern could go through again and again: the work stays in proportion to their length."""
+"""Reading long cells takes time in proportion to their length."""
 
 from __future__ import annotations
 

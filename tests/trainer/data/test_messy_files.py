@@ -1,4 +1,4 @@
-"""Generated messy files: each one is read to its truth, or refused with the line; some are trained, predicted and verified."""
+"""Generated messy files are read correctly or refused with the line."""
 
 from __future__ import annotations
 

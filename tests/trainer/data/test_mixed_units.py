@@ -1,4 +1,4 @@
-"""Columns in which a part of the numbers has another unit."""
+"""Columns in which some numbers have another unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways of writing that people meet in exported files, one by one: read right, kept as text and said, or refused with the line."""
+"""Odd notations of exported files: read correctly, kept as text with a note, or refused with the line."""
 
 from __future__ import annotations
 

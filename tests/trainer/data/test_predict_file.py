@@ -1,4 +1,4 @@
-"""Files to files of predictions: every format in and out says what the tree says, and errors leave nothing behind."""
+"""Batch prediction equals the tree for every input and output format, and errors leave no files."""
 
 from __future__ import annotations
 

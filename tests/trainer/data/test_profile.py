@@ -1,4 +1,4 @@
-"""Profiles against counting by hand, and stored tables come back exactly."""
+"""Profiles equal counts by hand, and stored tables come back unchanged."""
 
 from __future__ import annotations
 

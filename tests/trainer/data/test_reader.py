@@ -1,4 +1,4 @@
-"""Files become tables with the right cells and line numbers, or a DataError that says where and what to do."""
+"""Files become tables with correct cells and line numbers, or a DataError with place and remedy."""
 
 from __future__ import annotations
 

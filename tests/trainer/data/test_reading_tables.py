@@ -1,4 +1,4 @@
-"""Messy tables: what a column is taken for, and what is a question with a line instead of a guess."""
+"""Messy tables: how columns are parsed, and which cases become a question to the user."""
 
 from __future__ import annotations
 

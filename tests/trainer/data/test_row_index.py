@@ -1,4 +1,4 @@
-"""Tables of pandas and R: their index and row names are left out, with a note, wherever a table is read."""
+"""Indexes and row names of pandas and R are left out with a note, wherever a table is read."""
 
 from __future__ import annotations
 

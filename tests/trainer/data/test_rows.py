@@ -1,4 +1,4 @@
-"""Prediction rows: exact values, unknown categories noted, everything wrong named by row and column."""
+"""Prediction rows: exact values, notes on unknown categories, and errors by row and column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of the table: what a model file states about its columns and classes, and what older files imply."""
+"""The table contract: what a model file states about columns and classes, and what older files imply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old Western European files are read without being asked about; other encodings are not guessed."""
+"""Old Western European files are read without a question, and no other encoding is guessed."""
 
 from __future__ import annotations
 

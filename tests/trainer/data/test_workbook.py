@@ -1,4 +1,4 @@
-"""Worksheets of .xlsx workbooks: values, dates, formulas, merged cells, rows around the table, and what is refused."""
+"""Worksheets: values, dates, formulas, merged cells, surrounding rows, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for trees of large depth against the plain recurrence."""
+"""The exact search for deep trees equals the plain recurrence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Side constraints of the exact search against the list of all labelled trees."""
+"""The exact search under constraints equals enumeration of all labelled trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of each first question of a side, from what was found of similar sides, against the best trees with that question."""
+"""Bounds for each first split of a side, from similar sides, never exceed the best tree with that split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The accuracy/size frontier against the plain recurrence: every number of leaves, each point with its tree."""
+"""The accuracy/size frontier equals the plain recurrence for every number of leaves."""
 
 from __future__ import annotations
 

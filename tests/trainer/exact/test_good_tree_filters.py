@@ -1,4 +1,4 @@
-"""Good trees with rates of groups and with answers to agree with, against the enumeration of all trees."""
+"""Filters of good trees by group rates and required answers equal enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Good trees against the enumeration of all trees: counts, filters, order, samples, ranges, answers."""
+"""Good trees equal enumeration: counts, filters, order, samples, ranges and answers."""
 
 from __future__ import annotations
 

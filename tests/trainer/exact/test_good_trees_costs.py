@@ -1,4 +1,4 @@
-"""Good trees where answers have costs, against the enumeration of all trees: counts, filters, ranges, disputed rows, importance."""
+"""Good trees with costs equal enumeration: counts, filters, ranges, disputed rows and importance."""
 
 from __future__ import annotations
 

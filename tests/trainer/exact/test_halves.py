@@ -1,4 +1,4 @@
-"""Trees of two levels at both sides of a split, counted from the node above, against a count of the rows of each side."""
+"""Depth-two trees on both sides of a split, from the parent's counts, equal counts of each side's rows."""
 
 from __future__ import annotations
 

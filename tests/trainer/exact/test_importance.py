@@ -1,4 +1,4 @@
-"""Permutation importance over all good trees against enumeration, and against all permutations written out."""
+"""Permutation importance over all good trees equals enumeration and explicit permutations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wishes together with limits on the whole tree, against the enumeration of all trees with all classes in their leaves."""
+"""Constraints combined with limits on the tree equal enumeration of all labelled trees."""
 
 from __future__ import annotations
 

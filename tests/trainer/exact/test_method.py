@@ -1,4 +1,4 @@
-"""The method `exact` from table to certificate: own units, weights, limits, cancel and threads."""
+"""The method `exact` from table to certificate: weights, limits, cancelling and threads."""
 
 from __future__ import annotations
 

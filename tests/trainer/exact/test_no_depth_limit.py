@@ -1,4 +1,4 @@
-"""`depth=None`: the best tree of any depth through the estimator, beside brute force, and its proof."""
+"""`depth=None` finds and proves the best tree of any depth, as brute force does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All optimal trees against the list of all trees."""
+"""The optimal trees that are found equal those of an enumeration."""
 
 from __future__ import annotations
 

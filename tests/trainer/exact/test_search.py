@@ -1,4 +1,4 @@
-"""The exact search against the plain recurrence, for every combination of its bounds and caches."""
+"""The exact search equals the plain recurrence for every combination of bounds and caches."""
 
 from __future__ import annotations
 

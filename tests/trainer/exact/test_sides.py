@@ -1,4 +1,4 @@
-"""Depth-two optima of both sides of a split, by differences between two classes and by counts of each class, against plain counting."""
+"""Depth-two optima of both sides of a split equal plain counts, for two and for more classes."""
 
 from __future__ import annotations
 

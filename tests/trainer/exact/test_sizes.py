@@ -1,4 +1,4 @@
-"""The number of leaves that 'auto' chooses: by folds inside the training rows, as an explicit leaf penalty, checked from the file."""
+"""The tree size that 'auto' chooses: by inner folds, as an explicit leaf penalty, verified from the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thresholds that 'auto' chooses: enough for a proved tree that is at least as good as CART on its training rows."""
+"""The thresholds that 'auto' chooses give a proved tree at least as good as CART on the training rows."""
 
 from __future__ import annotations
 

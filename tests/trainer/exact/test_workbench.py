@@ -1,4 +1,4 @@
-"""Wishes against the enumeration of all trees: values, prices, conflicts, price lists."""
+"""The workbench equals enumeration of all trees: values, prices, conflicts and price lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations as columns of predicted files: they say what `explained` says, piece by piece, and stop when the time is over."""
+"""Explanation columns of batch predictions equal `explained`, and stop when time runs out."""
 
 from __future__ import annotations
 

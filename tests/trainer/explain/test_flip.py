@@ -1,4 +1,4 @@
-"""The smallest change against enumeration: every row of a grid is tried, by a router that shares no code with the kernel."""
+"""The smallest change equals enumeration over a grid, with a router that shares no code with the kernel."""
 
 from __future__ import annotations
 

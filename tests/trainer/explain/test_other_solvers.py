@@ -1,4 +1,4 @@
-"""Smallest changes against solvers of another kind than the search and its HiGHS programs.
+"""Smallest changes equal those of two independent solvers.
 
 Steps: one SCIP program of the whole tree, in whole numbers alone, for every kind of question and mixtures of them. No steps: all
 vertices of each leaf, in fractions. `--instances 400` compares 2,400 rows with SCIP and 200 with vertices.

@@ -1,4 +1,4 @@
-"""Sums that one changed column cannot move far enough: the mixed-integer program against every row that there is."""
+"""The mixed-integer program for changes of several columns equals enumeration of all rows."""
 
 from __future__ import annotations
 

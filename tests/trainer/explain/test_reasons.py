@@ -1,4 +1,4 @@
-"""Principal reasons and sufficient values against enumeration of a grid, by a router that shares no code with the kernel."""
+"""Principal reasons and sufficient values equal enumeration over a grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CART: its questions are the same as in scikit-learn, its values are compared in double precision, it stops and prunes as the others do."""
+"""CART has the splits of scikit-learn in double precision, and stops and prunes like the other methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OC1: its one-dimensional searches against enumeration, and the method as a whole."""
+"""OC1's one-dimensional searches equal enumeration, and the method works as a whole."""
 
 from __future__ import annotations
 

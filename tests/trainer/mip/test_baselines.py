@@ -1,4 +1,4 @@
-"""OCT and BinOCT against the plain recurrence on every back end (big-M models are hopeless at depth 3)."""
+"""OCT and BinOCT equal the plain recurrence on every solver (big-M models are too slow at depth 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BendOCT against the plain recurrence on every back end, and its cuts against all trees of small instances."""
+"""BendOCT equals the plain recurrence on every solver, and its cuts exclude no tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of mixed-integer methods: over the questions of every encoding, and of bounds that are not met."""
+"""Proofs of mixed-integer methods: for the splits of every encoding, and for bounds that are not reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Side constraints against enumeration of all labelled trees, on every formulation that takes them and every back end."""
+"""Side constraints equal enumeration of all labelled trees, in every formulation and solver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`oct` and `binoct` with thresholds inside of the model, as methods: against the exact search over all thresholds."""
+"""`oct` and `binoct` with thresholds in the model equal the exact search over all thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search over all thresholds against the plain recurrence over every midpoint."""
+"""The search over all thresholds equals the plain recurrence over every midpoint."""
 
 from __future__ import annotations
 

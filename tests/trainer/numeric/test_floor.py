@@ -1,4 +1,4 @@
-"""The bound by equal rows, with which the search for thresholds begins."""
+"""The lower bound from equal rows, with which the search for thresholds begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`exact-numeric` with forbidden pairs, minimum recalls and counts of optimal trees, against all trees."""
+"""`exact-numeric` with forbidden pairs, minimum recalls and counts of optimal trees equals enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wishes over all thresholds against the enumeration of all trees: values, prices, conflicts, price lists."""
+"""The workbench over all thresholds equals enumeration: values, prices, conflicts and price lists."""
 
 from __future__ import annotations
 

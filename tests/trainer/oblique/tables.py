@@ -1,4 +1,4 @@
-"""Small instances, and tables of their rows, for tests of the methods of hyperplanes."""
+"""Small instances and tables for tests of hyperplane methods."""
 
 from __future__ import annotations
 

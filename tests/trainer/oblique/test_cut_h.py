@@ -1,4 +1,4 @@
-"""CUT-H and CUT_w-H against all linear separations of small random instances, and the separation of minimal sets."""
+"""CUT-H and CUT_w-H equal enumeration of linear separations, and minimal inseparable sets are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods CUT-H and CUT_w-H from a table to a certified model: settings, prices of leaves, limits of time."""
+"""The methods CUT-H and CUT_w-H from table to certificate: settings, leaf prices and time limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees whose planes keep a distance: against every pair of sides, and the first trees of OCT-H."""
+"""Trees with a minimum distance to hyperplanes equal enumeration of sides; first trees of OCT-H."""
 
 from __future__ import annotations
 

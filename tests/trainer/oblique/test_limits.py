@@ -1,4 +1,4 @@
-"""Smallest leaves, priced coefficients, large constants and full routes, each against every pair of sides of a few points."""
+"""Minimum leaf size, coefficient prices, big-M constants and complete routes equal enumeration of sides."""
 
 from __future__ import annotations
 

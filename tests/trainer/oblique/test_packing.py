@@ -1,4 +1,4 @@
-"""The bound from rows in planes: ways of parting, least errors and their sum against exact arithmetic and brute force."""
+"""The bound from rows in planes equals exact arithmetic and brute force."""
 
 from __future__ import annotations
 

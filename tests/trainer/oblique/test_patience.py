@@ -1,4 +1,4 @@
-"""How long the local search goes on without a better tree, before the solver begins."""
+"""When the local search stops without a better tree and leaves the rest to the solver."""
 
 from __future__ import annotations
 

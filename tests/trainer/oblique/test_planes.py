@@ -1,4 +1,4 @@
-"""Trees of hyperplanes: sparse planes, the frontier of sizes, and how planes are drawn."""
+"""Hyperplane trees: sparse hyperplanes, the frontier of sizes, and drawing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bound of cases: optima of small tables without any solver, by raising the bound from nothing and the tree from a single leaf."""
+"""Case analysis alone, without a solver, reaches the optima of small tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether sets can be parted is decided by counting again what a solver says, and by fractions where it says nothing."""
+"""Separability is decided by checking the solver's answer, or exactly in fractions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subsets as yes/no questions: the proof that another search writes over them also holds for `odt`, and says nothing false."""
+"""A proof over subsets as binary features also holds for `odt`, and proves nothing false."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three and more levels of subset branching in one kernel: against brute force, and against the search without it."""
+"""The kernel for three and more levels of subset splits equals brute force and the other search."""
 
 from __future__ import annotations
 

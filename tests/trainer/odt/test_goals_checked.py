@@ -1,4 +1,4 @@
-"""What `odt` claims of sensitivity and specificity is searched again in small spaces, and lies about it are refuted."""
+"""The checker searches small spaces for sensitivity and specificity of `odt`, and refutes false claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ODT against brute force over all subsets, topologies and labels; published facts."""
+"""ODT equals brute force over all subsets, topologies and labels, and reproduces published facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns by CART and the topology by cross-validation: what is chosen, what is claimed, and refusals."""
+"""Columns chosen by CART and topologies by cross-validation: choices, claims and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sensitivity, specificity, class weight and the frontier of odt against brute force over all trees of a topology."""
+"""Sensitivity, specificity, class weights and the frontier of odt equal brute force over a topology."""
 
 from __future__ import annotations
 

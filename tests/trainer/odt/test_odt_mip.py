@@ -1,4 +1,4 @@
-"""The ODT mixed-integer program against brute force over all trees, for its options and back ends."""
+"""The ODT mixed-integer program equals brute force, for its options and solvers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every option of odt, by the search and by both back ends, against brute force; `benchmarks/odt_brute.py` does hundreds of each."""
+"""Every option of odt equals brute force, in the search and two solvers (see `benchmarks/odt_brute.py`)."""
 
 from __future__ import annotations
 

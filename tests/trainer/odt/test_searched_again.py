@@ -1,4 +1,4 @@
-"""What the checker searches of `odt` without a proof and without a list of subsets, beside brute force over all trees of a topology."""
+"""The checker's own search for `odt`, without proof and subset list, equals brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wishes over subsets of categories against the enumeration of all trees: values, prices, conflicts, price lists."""
+"""The workbench over subsets equals enumeration: values, prices, conflicts and price lists."""
 
 from __future__ import annotations
 

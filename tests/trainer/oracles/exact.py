@@ -1,4 +1,4 @@
-"""The plain recurrence over binary features, written without any of the solver's ideas: the oracle of its tests."""
+"""Oracle of the exact search: the plain recurrence over binary features, without bounds or caches."""
 
 from __future__ import annotations
 

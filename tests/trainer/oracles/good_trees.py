@@ -1,4 +1,4 @@
-"""All trees of a small problem, and what each of them asks and answers, written from the definitions alone."""
+"""Oracle of good trees: all trees of a small problem, written from the definitions."""
 
 from __future__ import annotations
 

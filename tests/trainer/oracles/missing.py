@@ -1,4 +1,4 @@
-"""Brute force over all trees that learn where empty cells go, and a reader of model files that routes rows with empty cells."""
+"""Oracle of missing values: brute force over trees that learn sides, and a reader of model files."""
 
 from __future__ import annotations
 

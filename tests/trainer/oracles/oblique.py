@@ -1,4 +1,4 @@
-"""All linear separations of a few points in exact arithmetic, and the best tree over them: the oracle for trees of hyperplanes.
+"""Oracle of hyperplane trees: all linear separations of a few points in exact arithmetic.
 
 A circuit is a smallest affinely dependent set of points; the signs of its dependency are two sides whose hulls meet in one point.
 Two sets can be parted iff no circuit has one sign in the one and the other sign in the other (Radon, Kirchberger). Nothing here is

@@ -1,4 +1,4 @@
-"""The best tree of a restricted class of hyperplanes by trying every pair of sides at every node: few points, small programs.
+"""Oracle of restricted hyperplane trees: every pair of sides at every node, for few points.
 
 A pair of sides is allowed where some a with Σ|a| <= 1 keeps the sides `least` apart; its price is the fewest features that do.
 Distances are dual ones (the l∞ distance of two hulls), so that nothing is shared with the programs of the library.

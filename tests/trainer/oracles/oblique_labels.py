@@ -1,4 +1,4 @@
-"""The fewest errors of trees of hyperplanes with given labels, by trying every way to part the points at every question."""
+"""Oracle of labelled hyperplane trees: the fewest errors over every separation at every node."""
 
 from __future__ import annotations
 

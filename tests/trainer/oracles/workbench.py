@@ -1,4 +1,4 @@
-"""Wishes and good trees by enumeration of all trees, written from the definitions alone."""
+"""Oracle of the workbench: constraints and good trees by enumeration, written from the definitions."""
 
 from __future__ import annotations
 

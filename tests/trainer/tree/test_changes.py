@@ -1,4 +1,4 @@
-"""What differs between two trees, in words."""
+"""Descriptions of the difference between two trees."""
 
 from __future__ import annotations
 

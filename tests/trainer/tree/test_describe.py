@@ -1,4 +1,4 @@
-"""Trees in words, and as Python and SQL code that is run against the tree."""
+"""Trees as text, and as Python and SQL code that gives the tree's answers."""
 
 from __future__ import annotations
 

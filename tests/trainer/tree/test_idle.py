@@ -1,4 +1,4 @@
-"""Questions that change no answer, against a count in plain Python, and model files without them before the checker."""
+"""Idle splits equal a count in plain Python, and the checker accepts files without them."""
 
 from __future__ import annotations
 

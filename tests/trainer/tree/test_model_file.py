@@ -1,4 +1,4 @@
-"""The model file: round trip, JSON Schema, damaged files, atomic writing, and the example of the documentation."""
+"""The model file: round trip, JSON Schema, damaged files, atomic writing, and the documented example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX models run by onnxruntime: every row lands in the same leaf as in the tree."""
+"""ONNX models in onnxruntime send each row to the same leaf as the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PMML documents, read by jpmml-evaluator where Java is at hand: node ids, labels and probabilities are compared."""
+"""PMML documents in jpmml-evaluator give the tree's node ids, labels and probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees in JavaScript, C, Java, R, as a spreadsheet formula and as DMN, run where the runtime is at hand: every row, leaf by leaf."""
+"""Trees as JavaScript, C, Java, R, spreadsheet formula and DMN send each row to the tree's leaf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules that are shown give the model's answers: text and JSON are parsed by code of their own and followed row by row."""
+"""The shown rules, as text and JSON, give the model's answer for each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the callers ask a split, instead of which kind it is."""
+"""The common interface of all kinds of splits."""
 
 from __future__ import annotations
 

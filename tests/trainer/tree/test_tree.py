@@ -1,4 +1,4 @@
-"""Routing, growing and simplifying trees, against a router in plain Python."""
+"""Routing, growing and simplifying trees equal a router in plain Python."""
 
 from __future__ import annotations
 

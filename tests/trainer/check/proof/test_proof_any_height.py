@@ -1,4 +1,4 @@
-"""Proofs of trees of any depth from a trained file: both checkers accept the truth and refuse lies."""
+"""Proofs of any depth: both checkers accept true ones and refuse false ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of a limit of columns are what the branch and bound over columns leaves behind: nothing is searched again, and they hold."""
+"""Proofs with a limit on columns come from the branch and bound without another search, and hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs about tables with empty cells: accepted as written by both checkers, refused where a side, a question or the version is changed."""
+"""Proofs with empty cells: both checkers accept them, and refuse a changed side, split or version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of frontiers: for each number of leaves the fewest errors are proved, one fewer never, and no change makes a false one hold."""
+"""Proofs of frontiers prove the fewest errors for each number of leaves, and no change proves a false bound."""
 
 from __future__ import annotations
 

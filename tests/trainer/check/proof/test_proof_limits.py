@@ -1,4 +1,4 @@
-"""Proofs with a limit of leaves and with pairs of questions that no path may hold, beside brute force."""
+"""Proofs with a limit on leaves and forbidden pairs agree with brute force."""
 
 from __future__ import annotations
 

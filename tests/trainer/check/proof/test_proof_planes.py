@@ -1,4 +1,4 @@
-"""Proofs about trees of hyperplanes beside brute force: optima are proved, and no change makes a proof show what is false."""
+"""Proofs for hyperplane trees agree with brute force, and no change proves a false bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of hyperplanes with their proofs as files: trained, checked, altered; what the checker makes of the table by itself."""
+"""Hyperplane models with proofs as files: trained, verified and altered."""
 
 from __future__ import annotations
 

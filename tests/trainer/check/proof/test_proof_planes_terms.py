@@ -1,4 +1,4 @@
-"""Proofs about trees of hyperplanes with a smallest leaf, or with prices of further coefficients, beside brute force."""
+"""Proofs for hyperplane trees with minimum leaf size or coefficient prices agree with brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs that rates of groups are kept, beside brute force over all trees and their predictions, row by row."""
+"""Proofs under fairness constraints agree with brute force over all trees and predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of deep trees with monotone columns and rates of groups, and together with limits of columns, beside brute force."""
+"""Proofs of deep trees with monotone features, fairness and column limits agree with brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of trees of four levels with wishes over all thresholds, beside brute force, and files with such wishes."""
+"""Proofs at depth four with constraints over all thresholds agree with brute force, also as files."""
 
 from __future__ import annotations
 

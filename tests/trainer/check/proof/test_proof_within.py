@@ -1,4 +1,4 @@
-"""Proofs within wishes, recalls, limits of columns and monotone columns, beside brute force over all trees."""
+"""Proofs under constraints, minimum recalls, column limits and monotone features agree with brute force."""
 
 from __future__ import annotations
 

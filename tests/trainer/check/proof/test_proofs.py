@@ -1,4 +1,4 @@
-"""Proofs beside brute force: what holds is accepted, what is false is refused, whatever is changed in a proof."""
+"""The checker agrees with brute force: true bounds are accepted, false ones refused, whatever is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three checkers on the same files: the modules, the single file made from them, and the page that was written from the format alone."""
+"""The three checkers agree on the same files: modules, single file, and page."""
 
 from __future__ import annotations
 

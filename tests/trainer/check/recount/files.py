@@ -1,4 +1,4 @@
-"""Model files of every method on a small table, each trained once in a process of tests, with the table as CSV."""
+"""Model files of every method on a small table, each trained once per test process."""
 
 from __future__ import annotations
 

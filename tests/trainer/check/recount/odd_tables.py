@@ -1,4 +1,4 @@
-"""Random tables as people have them: odd encodings, delimiters, quotes, line breaks, spaces, kinds of cells, CSV and Parquet."""
+"""Random tables with odd encodings, delimiters, quotes, line breaks, spaces and cells, as CSV and Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings that say how a tree is searched, and neither which trees are allowed nor what is maximised: they claim nothing."""
+"""Settings that affect only the search. They neither restrict trees nor change the objective."""
 
 from __future__ import annotations
 

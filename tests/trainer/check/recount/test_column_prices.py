@@ -1,4 +1,4 @@
-"""Prices of columns in model files: honest files are proved, and lies about prices are refuted."""
+"""Model files with column prices: true ones are proved, and false prices are refuted."""
 
 from __future__ import annotations
 

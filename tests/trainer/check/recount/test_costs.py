@@ -1,4 +1,4 @@
-"""Costs in model files: honest files are proved, and lies about costs are refuted."""
+"""Model files with costs: true ones are proved, and false costs are refuted."""
 
 from __future__ import annotations
 

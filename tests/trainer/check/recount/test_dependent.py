@@ -1,4 +1,4 @@
-"""The checker repeats the assignment by groups and times, and refutes lies about it."""
+"""The checker repeats the assignment by groups and times, and refutes false ones."""
 
 from __future__ import annotations
 

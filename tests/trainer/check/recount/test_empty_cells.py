@@ -1,4 +1,4 @@
-"""Files of tables with empty cells: what holds is accepted, and each lie about empty cells is refuted."""
+"""Model files with empty cells: true ones are accepted, and each false claim is refuted."""
 
 from __future__ import annotations
 

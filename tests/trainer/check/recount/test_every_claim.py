@@ -1,4 +1,4 @@
-"""No claim without a line: all that a method, a run or the workbench can put into a model file is named by some line of the checker."""
+"""The checker has a line for each claim that a method, a run or the workbench can write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the evidence claims by itself is looked at, too: costs in rows, frontiers and their trees."""
+"""The checker also verifies claims in the evidence: costs in rows, frontiers and their trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""" "Fewest leaves": proved again by the blocks of the proof, and not for a tree that has a leaf too many."""
+"""The claim "fewest leaves": proved from the proof, and refused for a tree with one leaf too many."""
 
 from __future__ import annotations
 

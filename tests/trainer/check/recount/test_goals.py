@@ -1,4 +1,4 @@
-"""Goals in model files: honest files are proved, and lies about F1, MCC and balanced classes are refuted."""
+"""Model files with goals: true ones are proved, and false F1, MCC and balanced accuracy are refuted."""
 
 from __future__ import annotations
 

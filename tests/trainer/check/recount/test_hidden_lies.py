@@ -1,4 +1,4 @@
-"""Lies that hide in what another reader of a file would see: second names, second members, unknown words, rows that a word makes empty."""
+"""Lies that only another reader would see: duplicate names and members, unknown words, emptied rows."""
 
 from __future__ import annotations
 

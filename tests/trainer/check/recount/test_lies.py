@@ -1,4 +1,4 @@
-"""Files that lie are refuted, each kind of lie for every method that can tell it; honest files of the same kind are not."""
+"""False files of each kind and method are refuted, and true files are not."""
 
 from __future__ import annotations
 

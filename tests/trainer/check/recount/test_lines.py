@@ -1,4 +1,4 @@
-"""All lines over two columns: the ways in which they part points, and what the checker proves and refutes by them."""
+"""All lines over two columns: their separations, and what the checker proves and refutes with them."""
 
 from __future__ import annotations
 

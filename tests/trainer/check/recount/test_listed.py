@@ -1,4 +1,4 @@
-"""Optimal trees that a file lists, of random tables whose questions often part rows alike: all are run, none is refused."""
+"""Optimal trees listed in a file are all verified, and none is refused, even if many are alike."""
 
 from __future__ import annotations
 

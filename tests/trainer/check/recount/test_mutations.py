@@ -1,4 +1,4 @@
-"""Thousands of random changes of valid files of every method: none that claims more than the original is called proved.
+"""No random change of a valid file that claims more than the original is called proved.
 
 `MUTATIONS=5000 pytest -m slow tests/trainer/check/recount/test_mutations.py` makes as many as are asked for; the default is a seeded sample.
 """

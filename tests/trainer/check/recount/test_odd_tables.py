@@ -1,4 +1,4 @@
-"""Honest files are not refused: what `load` reads, the checker reads to the same rows by its own code."""
+"""The checker reads the same rows as `load` with its own code, and refuses no true file."""
 
 from __future__ import annotations
 

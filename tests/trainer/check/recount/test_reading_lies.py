@@ -1,4 +1,4 @@
-"""A model file that lies about how its table was read: refuted, refused, or without any consequence."""
+"""A false statement about how the table was read is refuted, refused, or has no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of `exact-numeric` with recalls, forbidden pairs and optimal trees: honest ones are proved, and lies are refuted."""
+"""Files of `exact-numeric` with recalls, pairs and optimal trees: true ones proved, false ones refuted."""
 
 from __future__ import annotations
 

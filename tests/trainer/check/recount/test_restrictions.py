@@ -1,4 +1,4 @@
-"""The independent check of restrictions: what holds is recounted, what was tampered with is refuted."""
+"""The checker verifies restrictions, and refutes tampered ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees of subsets with wishes within a topology that is not complete, searched again by the checker, beside enumeration."""
+"""The checker's search for trees of subsets within a topology agrees with enumeration."""
 
 from __future__ import annotations
 

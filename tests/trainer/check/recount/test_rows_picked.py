@@ -1,4 +1,4 @@
-"""Held-out rows, folds and trees of folds that somebody picked, in files whose numbers all fit: none of them is called proved."""
+"""A file with hand-picked held-out rows or folds is never called proved, even if all numbers agree."""
 
 from __future__ import annotations
 

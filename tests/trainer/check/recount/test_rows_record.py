@@ -1,4 +1,4 @@
-"""What is held out, folded and weighted is in the file, so that the uploaded file is all that the checker needs."""
+"""Held-out rows, folds and weights are in the file, so the checker needs only the uploaded table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scope of a claim names the questions and every restriction, in file, summary and check."""
+"""The scope names the splits and every restriction, in file, summary and check."""
 
 from __future__ import annotations
 

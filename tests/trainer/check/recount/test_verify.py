@@ -1,4 +1,4 @@
-"""The independent checker: passes what is true, and refutes each kind of false claim."""
+"""The checker accepts true claims and refutes each kind of false claim."""
 
 from __future__ import annotations
 
