@@ -32,7 +32,7 @@ def built_site(factory: pytest.TempPathFactory) -> Path:
 
 
 def _build(folder: Path) -> str:
-    """What went wrong, or nothing."""
+    """Build the site; return the error, or ""."""
     # No server listens at this proxy, so a build that downloads something fails.
     nowhere = {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(

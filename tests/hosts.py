@@ -180,7 +180,7 @@ class Hosts(Site):
 
 
 def may_have_namespaces() -> bool:
-    """Whether this user may make network namespaces with a wire between them."""
+    """Return whether this user may create connected network namespaces."""
     name = f"octweb-try-{os.getpid()}"
     if shutil.which("ip") is None:
         return False

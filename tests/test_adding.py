@@ -75,7 +75,7 @@ def _add(path: Path, listed: str, before: str, entry: str) -> None:
 
 
 def command(root: Path, *arguments: str, **more: str) -> str:
-    """What a command of the changed project prints."""
+    """Return the output of a command of the changed project."""
     environment = os.environ | {"OCTWEB_DATA_DIR": str(root / "data"), "PYTHONPATH": "", "OCTWEB_DEBUG": "1"} | more
     # a copy's kernels would be compiled anew; as plain Python they are soon through these few rows
     environment["NUMBA_DISABLE_JIT"] = "1"

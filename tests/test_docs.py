@@ -147,7 +147,7 @@ def _module(name: str) -> Path | None:
 
 
 def _member(home: str, name: str) -> bool:
-    """Whether a module, or a class in one, has the name."""
+    """Return whether a module, or a class in one, has the name."""
     path = _module(home) or _module(home.rpartition(".")[0])
     return path is not None and re.search(rf"\b{name}\b", path.read_text(encoding="utf-8")) is not None
 

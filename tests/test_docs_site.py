@@ -17,7 +17,7 @@ LARGEST = 12_000_000  # bytes; the wheel carries the site
 
 
 class Page(HTMLParser):
-    """What a page asks for and links to, its anchors, and the scripts inside it."""
+    """The resources, links, anchors and scripts of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -167,7 +167,7 @@ def only_pages(texts: dict[str, str]) -> str:
 
 
 def matched(name: str, others: set[str]) -> bool:
-    """Whether one of the other patterns can be the same id."""
+    """Return whether another pattern can match the same id."""
 
     def fits(pattern: str, text: str) -> bool:
         return re.fullmatch(".+".join(map(re.escape, pattern.split(GAP))), text) is not None

@@ -34,7 +34,7 @@ def modules(*folders: str, but: tuple[str, ...] = ()) -> Iterator[tuple[str, str
 
 
 def asked_kinds(source: str) -> list[str]:
-    """The places of a module that ask of which kind a split is: `isinstance`, or a comparison with the name of a kind."""
+    """Return the places where a module tests the kind of a split, by `isinstance` or by its name."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":

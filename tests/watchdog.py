@@ -68,7 +68,7 @@ def _own_time() -> float:
 
 
 def _anyone_runs() -> bool:
-    """Whether a thread of this process or of its children runs, waits for a processor, or waits for a disk."""
+    """Return whether a thread of this process or its children runs, or waits for a processor or disk."""
     own = threading.get_native_id()
     for process in [psutil.Process(), *_children()]:
         for state in Path(f"/proc/{process.pid}/task").glob("*/stat"):
@@ -85,7 +85,7 @@ def _children() -> list[psutil.Process]:
 
 
 def _stacks() -> str:
-    """Where each thread stands."""
+    """Return the stack of each thread."""
     frames = sys._current_frames()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(

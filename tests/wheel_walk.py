@@ -104,7 +104,7 @@ class Walk:
         print(f"{self.seconds[name]:8.1f} s  {self.processor[name]:8.1f} s of processors  {name}", flush=True)
 
     def run(self, *command: str | Path, cwd: Path | None = None, **more: str) -> str:
-        """What a command prints; raises Broken with its last words where it fails."""
+        """Return the output of a command. Raises Broken with its last words if it fails."""
         process = subprocess.run(
             [str(part) for part in command], cwd=cwd or self.work, env=self.environment | more, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
@@ -253,7 +253,7 @@ def call(port: int, path: str, token: str = "", body: dict[str, Any] | None = No
 
 
 def processor_seconds(running: subprocess.Popen[bytes] | None = None) -> float:
-    """What the children of this process took so far: those that ended, and `running` with all that it started."""
+    """Return the processor seconds of all ended children, and of `running` with its children."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = ended.ru_utime + ended.ru_stime
     if running is not None and running.returncode is None:

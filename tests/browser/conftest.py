@@ -56,7 +56,7 @@ def all_windows(browser: Any) -> Windows:
 
 @pytest.fixture
 def windows(all_windows: Windows) -> Iterator[Windows]:
-    """Where a test takes its windows from; they are given back at its end."""
+    """Lend windows to a test, and take them back at its end."""
     yield all_windows
     all_windows.give_back()
 

@@ -31,7 +31,7 @@ def explorer(owner, model, live_server):  # noqa: F811
 
 
 def looked_at(page, name):
-    """What axe finds in both themes, at a wide window and a narrow one, and what is too wide in any; a picture of each."""
+    """Return axe violations in both themes and two widths, and what overflows in any width; take pictures."""
     found = []
     for width, theme in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})

@@ -31,7 +31,7 @@ BESIDE = """() => { const box = document.getElementById('question-figure').getBo
 
 
 def facts(page):
-    """What the picture holds: stops with their counts."""
+    """Return the data of the picture: stops with their counts."""
     page.wait_for_selector(HANDLE)
     return page.evaluate("document.getElementById('question-figure').layout.meta")
 
@@ -58,7 +58,7 @@ def grab(page):
 
 
 def pixel(page, value):
-    """Where a value lies on the screen, from the left."""
+    """Return the horizontal position of a value on the screen."""
     return page.evaluate(
         "(v) => { const f = document.getElementById('question-figure'), x = f._fullLayout.xaxis; return f.getBoundingClientRect().left + x._offset + x.l2p(v); }",
         value,

@@ -37,7 +37,7 @@ IN_SIGHT = (
 
 @pytest.fixture
 def wished(owner, dataset, documents):  # noqa: F811
-    """A tree of the workbench that keeps two wishes, which cost rows."""
+    """A workbench tree under two constraints that cost rows."""
     return registry.register(owner=owner, document=documents[0], dataset=dataset, title="A tree with a longer title")
 
 
@@ -130,13 +130,13 @@ FEW_OPEN = "most => [...document.querySelectorAll('main details')].slice(most).f
 
 
 def read(page, theme):
-    """What axe finds in this theme."""
+    """Return the axe violations in this theme."""
     page.emulate_media(color_scheme=theme)
     return [f"{theme}: {line}" for line in violations(page)]
 
 
 def misplaced(page, width):
-    """What is too wide, out of line or out of sight in a window of this width."""
+    """Return what overflows, is out of line or out of sight at this width."""
     page.set_viewport_size({"width": width, "height": 900})
     found = [f"{overflow(page)} pixels too wide"] * (overflow(page) > 0)
     found += [f"'{words}' stands on another line than its field" for words in page.evaluate(APART)]

@@ -60,7 +60,7 @@ def test_the_list_of_the_administration_fits_with_long_names(as_user, live_serve
 
 
 def at_its_fragment(page):
-    """Waits for Chromium to go to the part that the address names: until then it takes the focus away from whatever has it."""
+    """Wait until Chromium has moved to the fragment of the address, since this takes the focus away."""
     page.wait_for_url("**#*")
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
 
@@ -411,7 +411,7 @@ def test_the_tab_key_goes_as_one_reads(as_user, live_server, owner, dataset):  #
 
 
 def tab_stops(page):
-    """Where the Tab key goes from the top of a page to its end: the part of the page, left and bottom edge in pixels."""
+    """Return the stops of the Tab key in order: part of the page, left and bottom edge in pixels."""
     stops = []
     for _ in range(120):
         page.keyboard.press("Tab")

@@ -484,7 +484,7 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["wide", "twenty"])
 def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
-    """What the page itself is responsible for, counted as the server of the product sends it: the test's own server packs nothing."""
+    """Sizes are compressed as the real server does it, because the test server compresses nothing."""
     page = opened(request.getfixturevalue(which))
     page.goto("about:blank")  # requests of the previous page must not count
     answers = []

@@ -68,7 +68,7 @@ def address(page: Any) -> str:
 
 
 def complaints(page: Any, kept: list[str], *, only: str = "", but: str = "") -> None:
-    """What the page writes on its console (`only` this kind, `but` what has these words) and what a script fails at goes to `kept`."""
+    """Append console messages (`only` this kind, `but` with these words) and script errors to `kept`."""
 
     def on_line(line: Any) -> None:
         expected = (only and line.type != only) or (but and but in line.text) or line.text.startswith(ABORTED)

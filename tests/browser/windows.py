@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 class Windows:
-    """Contexts by their options: one that was given back is empty, and is taken before a new one is made."""
+    """Reusable browser contexts, by their options. A returned one is empty, and is preferred to a new one."""
 
     def __init__(self, browser: Any) -> None:
         self._browser = browser
@@ -34,7 +34,7 @@ class Windows:
         return page
 
     def give_back(self) -> None:
-        """Every context that was taken, without what a test left in it."""
+        """Return all borrowed contexts, cleared of what a test left in them."""
         for options, context in self._taken:
             _empty(context)
             self._free.append((options, context))

@@ -106,7 +106,7 @@ PARTS = [
 
 @contextmanager
 def taken_back() -> Iterator[None]:
-    """What is done to the database inside is undone, so that the next address finds all objects, and no call counts for it."""
+    """Undo all database changes inside, and count no calls, so that the next address finds all objects."""
     WINDOWS.forget()
     with transaction.atomic():
         yield

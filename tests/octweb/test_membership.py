@@ -88,7 +88,7 @@ def candidates(document: dict) -> tuple[list[list[float]], list[int]]:
 
 
 def recognised(content: bytes, document: dict) -> int:
-    """How many persons an attacker finds in a file, by the old digests and by plain hashes of their rows."""
+    """Count the persons that an attacker recognises in a file, by old digests and by plain hashes of rows."""
     texts = re.findall(rb"[A-Za-z0-9+/]{64,}", content)
     blobs = [base64.b64decode(text[: len(text) // 4 * 4]) for text in texts]
     words = [np.frombuffer(blob[: len(blob) // 4 * 4], "<u4") for blob in blobs]

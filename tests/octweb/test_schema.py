@@ -49,7 +49,7 @@ def served_model(owner, staff, dataset) -> TreeModel:
 
 
 def ids(owner, staff) -> dict[str, str]:
-    """An object of each kind, by the first part of its address: without one most requests end at 404."""
+    """One object of each kind, by the first part of its address. Otherwise most requests would get a 404."""
     dataset = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t")
     rows = ContentFile(CSV.encode(), name="rows.csv")

@@ -50,7 +50,7 @@ def editing(site: Site, draw: random.Random, amount: int, seconds: float) -> str
 
 
 def _judge(site: Site, asked: dict[str, dict[int, list[str]]], killed: Counter[str], unanswered: int) -> str:
-    """Every wish is there, no step is doubled, and equal wishes have equal answers, whoever was killed on the way."""
+    """Raise Broken unless each edit exists once and equal constraints have equal answers."""
     objectives: dict[tuple[str, ...], set[float]] = {}
     states: Counter[str] = Counter()
     extra = 0

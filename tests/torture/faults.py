@@ -100,7 +100,7 @@ def clock_moved(site: Site, draw: random.Random, amount: int, seconds: float) ->
 
 
 def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """The model cannot be written: a reason in one line, and neither a model nor a part of one is left."""
+    """On a full disk, training fails with one line and leaves no model, not even a part."""
     folder = Path(tempfile.mkdtemp(dir=site.folder))
     (folder / "data.csv").write_bytes(small_csv())
 
@@ -121,7 +121,7 @@ def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> s
 
 
 def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """A worker that is asked to end gives its run back within its grace, and another worker finishes it."""
+    """A terminated worker releases its run within its grace period, and another worker finishes it."""
     run = _running(site, time_limit=6)
     started = time.monotonic()
     gone = list(site.workers)

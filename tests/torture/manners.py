@@ -233,7 +233,7 @@ def _small_disk() -> Iterator[Path | None]:
 
 
 def disk_of_the_server_full(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """The data folder's disk is full: calls are answered 503 with the reason, `/readyz` names the disk, and room mends it."""
+    """On a full data disk, calls get 503 with the reason, /readyz names the disk, and freed space ends it."""
     with _small_disk() as folder:
         if folder is None:
             return "left out: no right to mount a small disk"

@@ -29,7 +29,7 @@ MOST_MB = 20.0  # size of an uploaded file
 
 
 class Mix:
-    """What runs side by side, and what was seen of it."""
+    """The simultaneous loads, and their observations."""
 
     def __init__(self, site: Site, draw: random.Random, seconds: float) -> None:
         self.site = site
@@ -58,7 +58,7 @@ class Mix:
         return self.judged()
 
     def predictor(self, model: dict[str, Any], seed: int) -> None:
-        """One row or a hundred, on the own API and on the protocol's, over a connection that is kept."""
+        """Send one or a hundred rows to both APIs, over one persistent connection."""
         draw = random.Random(seed)
         calls = [(address, body(model, address, n)) for n in (1, 1, 1, 100) for address in addresses(model)]
         line = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=PATIENCE)

@@ -188,7 +188,7 @@ class Site:
         return int(self.call("GET", f"/api/v1/{what}/")[1]["count"])
 
     def run_folders(self) -> list[Path]:
-        """Where the workers keep the folders of their runs."""
+        """Return the folders in which workers keep their runs."""
         return [self.folder / "runs"]
 
     def children(self, word: str = "train") -> list[psutil.Process]:
@@ -216,7 +216,7 @@ class Site:
 
 
 def _kind(folder: Path) -> str:
-    """What the process does that works in this folder of a job."""
+    """Return the kind of process that works in this folder of a job."""
     return "edit" if (folder / "requests.jsonl").exists() else "train" if (folder / "schema.json").exists() else ""
 
 

@@ -39,7 +39,7 @@ TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def signatures() -> dict[str, int]:
-    """How many signatures of each kernel are compiled or loaded."""
+    """Return the number of compiled or loaded signatures of each kernel."""
     gc.unfreeze()  # a fork inherits kernels from its parent, and frozen objects are not listed
     found = {d.py_func.__qualname__: len(d.signatures) for d in gc.get_objects() if isinstance(d, Dispatcher)}
     gc.freeze()

@@ -179,7 +179,7 @@ def naive_sum(
 
 
 def naive_left(split: Split, row: np.ndarray) -> bool:
-    """Whether one row goes left, in plain Python."""
+    """Return whether one row goes left, in plain Python."""
     if isinstance(split, Missing):
         return math.isnan(row[split.feature])
     if isinstance(split, Linear):

@@ -53,7 +53,7 @@ def least_cost(answers, columns, prices, costs, weights, depth, price, limits):
 
 
 def cost_of(tree, table, prices, costs, weights, price):
-    """What a tree costs, walked row by row."""
+    """Return the cost of a tree, row by row."""
     matrix = table.matrix()
     total = price * tree.n_leaves
     leaf = tree.apply(matrix)

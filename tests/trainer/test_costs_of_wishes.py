@@ -21,7 +21,7 @@ MANY_BINS = {"exact": {"binarise": "all-thresholds"}, "exact-numeric": {}, "odt"
 
 
 def least_with_wishes(answers, costs, depth, price, *, root=None, banned=(), leaf=None, least=1):
-    """The least cost of all trees over yes/no answers (rows, questions); None if no tree keeps the wishes.
+    """Return the least cost of all trees over binary `answers` (rows, features), or None under infeasible constraints.
 
     `root`: the root asks one of these questions. `banned`: no node asks these questions. `leaf`: place of a leaf and its answer.
     """

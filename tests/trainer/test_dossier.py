@@ -27,7 +27,7 @@ CASES = {
 
 
 def left(split, row):
-    """Whether a row of texts goes left, from the JSON of the split alone."""
+    """Return whether a row of texts goes left, from the JSON of the split alone."""
     if split["kind"] == "threshold":
         return float(row[split["feature"]]) <= split["threshold"]
     if split["kind"] == "interval":

@@ -219,7 +219,7 @@ def test_the_display_of_the_boundary_is_drawn(iris):
 
 
 def test_the_response_of_the_boundary_needs_no_other_method(iris):
-    """What DecisionBoundaryDisplay and CalibratedClassifierCV look for."""
+    """DecisionBoundaryDisplay and CalibratedClassifierCV look for these methods."""
     X, y = iris
     model = make_classifier("cart", depth=2).fit(X, y)
     assert sklearn.base.is_classifier(model)

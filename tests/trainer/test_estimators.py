@@ -96,7 +96,7 @@ def test_every_check_passes_with_defaults_of_solver_methods(method_id, monkeypat
 
 
 def passed(results: list[dict]) -> int:
-    """How many checks passed; none failed and none was left out but the one that needs SciPy to be imported in another way."""
+    """Return the number of passed checks. None may fail, and only the array API check may be skipped."""
     left_out = [] if ARRAY_API in os.environ else ["check_array_api_input"]
     assert [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"] == []
     assert [r["check_name"] for r in results if r["status"] == "skipped"] == left_out
@@ -262,7 +262,7 @@ def test_exact_methods_prove_their_tree_for_weighted_rows(method, sigma):
 
 
 def proved_as_weighed(found, X, y, weights, depth) -> None:
-    """What is claimed holds for the weights as given, up to the error that is stated; other splits may beat single columns."""
+    """The claim must hold for the given weights up to the stated error."""
     certificate = found.certificate_
     total = weights.sum()
     error = certificate.weight_error or 0.0
@@ -341,7 +341,7 @@ def test_large_integers_as_objects_or_floats_are_refused(more):
 
 @pytest.mark.parametrize("numbers", [[1, 1.0, 10, 9], [np.int64(1), 1.5, Decimal("2.5"), Fraction(1, 3)]])
 def test_numbers_that_a_frame_keeps_as_objects_are_numbers(numbers):
-    """As categories, 1 and 1.0 would differ, and each value would be a question of its own."""
+    """As categories, 1 and 1.0 would differ, and each value would get a split of its own."""
     frame = pd.DataFrame({"a": np.array(numbers, object)})
     y = ["a", "a", "b", "b"]
     model = make_classifier("cart", depth=3).fit(frame, y)

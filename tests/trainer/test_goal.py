@@ -240,7 +240,7 @@ def test_stopped_search_gives_a_valid_bound(rows, penalty):
 
 
 def test_pairs_too_close_for_weights_leave_the_bound_open(rows, monkeypatch):
-    """Where no finer weights are possible, the bound stays valid and the note says why."""
+    """If no finer weights are possible, the bound stays valid and the note says why."""
     X, y = rows
     model = make_classifier("exact", depth=2, goal="mcc")
     best = model.fit(X, y).certificate_.objective

@@ -37,7 +37,7 @@ def table(rows: int, columns: int, classes: int = 2, levels: int = 0) -> tuple[n
 
 
 def compiled(method: str, X: np.ndarray, y: np.ndarray) -> None:
-    """A small fit on rows of the same kind, so that what is compiled is not part of the time."""
+    """Fit a few similar rows, so that compilation does not count."""
     make_classifier(method, depth=1, time_limit=2.0).fit(X[:20, :3], y[:20])
 
 

@@ -308,7 +308,7 @@ def test_rows_are_what_they_read_like():
 
 
 def test_an_end_of_highs_that_proves_nothing_is_an_error():
-    """A limit of iterations is none of the limits that are asked for."""
+    """The limit of iterations is not one of the requested limits."""
     model = IntegerProgram()
     x = model.continuous("x", range(6), upper=1.0)
     for i in range(5):

@@ -219,7 +219,7 @@ LIMITS = {
 
 
 def admits(limit, tree, table, labels, weights):
-    """Whether a tree keeps the limit of this name in LIMITS."""
+    """Return whether a tree satisfies the limit of this name in LIMITS."""
     n = len(table)
     if limit == "recall":
         own = labels.codes == 1

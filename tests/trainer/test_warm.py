@@ -36,7 +36,7 @@ def _settle(done: Future[bool], method: str) -> None:
 
 
 def others(folder: Path, *arguments: str) -> dict[str, str]:
-    """What trainings compile in a process of its own: what other tests have compiled would hide what warming left out."""
+    """Return what trainings compile in a new process, where other tests have compiled nothing."""
     ended = start(OTHERS, *arguments, folder=folder).wait(600)
     assert ended == 0, (folder / "stderr").read_text()
     return json.loads((folder / "stdout").read_text())

@@ -51,7 +51,7 @@ def now(job) -> BatchPrediction:
 
 
 def held(job) -> bool:
-    """Whether the child of this job waits in the middle of its file."""
+    """Return whether the child of this job waits in the middle of its file."""
     progress = now(job).progress
     return progress.get("phase") == "predicting" and 0 < progress["rows"] < progress["of"] == ROWS
 

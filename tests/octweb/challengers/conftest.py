@@ -37,7 +37,7 @@ def smaller(register, model):
 
 @pytest.fixture
 def challenge(approved, smaller, owner):
-    """A challenge of a model of which only counts are kept."""
+    """A challenge of a model with counts only."""
     return actions.name_challenger(approved, smaller, by=owner)
 
 

@@ -134,7 +134,7 @@ def test_rows_are_those_of_the_days_with_their_last_outcome(recorded, outcomes):
 
 
 def test_answers_without_any_outcome_are_named(recorded, outcomes):
-    """As if only granted loans were repaid or not: all outcomes of one answer are erased."""
+    """All outcomes of one answer are erased, as if only granted loans had outcomes."""
     tree = model_file(recorded).tree
     leaves = [leaf.id for leaf in tree.leaves if leaf.label == 0]
     keys = ChainEntry.objects.filter(kind=Kind.DECISION, leaf__in=leaves).values("key")

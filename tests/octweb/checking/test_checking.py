@@ -145,7 +145,7 @@ def test_refuted_check_takes_the_badge_away(trained):
 
 
 def test_saved_tree_with_wishes_is_checked_again(trained, owner):
-    """The migration doubts optimal trees with wishes; the hourly round queues checks, which settle each doubt."""
+    """The migration doubts optimal trees with constraints; hourly checks settle each doubt."""
     model = trained()
     wished = json.loads(model.document)
     wished["certificate"]["wishes"] = [{"wish": "depth root 2", "price": None}]

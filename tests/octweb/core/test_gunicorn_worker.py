@@ -125,7 +125,7 @@ def test_under_another_gunicorn_it_is_gthread(monkeypatch):
 
 @pytest.mark.parametrize("said", [b"", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"])
 def test_more_connections_than_there_may_be_are_no_outage(server, said):
-    """Those that never close and those that never speak: the ones that were quiet longest make room."""
+    """The connections that were idle longest are closed, whether kept alive or silent from the start."""
     quiet = []
     for _ in range(150):
         one = socket.create_connection(("127.0.0.1", server[1]), PATIENCE)
@@ -363,7 +363,7 @@ def _stuck(port: int) -> None:
 
 
 def test_connection_taken_by_other_process_closes_none_here():
-    """Of several processes that hear of a new connection one gets it; the others have nothing to close for that."""
+    """Only the process that accepts a connection may close an idle one for it."""
 
     class Listener:
         def accept(self):
@@ -407,7 +407,7 @@ def test_half_sent_calls_leave_threads_for_others(server, half):
 @pytest.mark.parametrize("client_seconds", [2])
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
 def test_dripping_client_is_closed_at_its_deadline(server, half):
-    """One thread stays free, so only the deadline can close it; each byte would begin a timeout of Python anew."""
+    """Each byte restarts a timeout of Python, and a thread stays free, so only the deadline can close it."""
     dripping = socket.create_connection(("127.0.0.1", server[1]), PATIENCE)
     dripping.sendall(half)
     until = time.monotonic() + PATIENCE

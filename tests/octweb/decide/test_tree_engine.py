@@ -36,7 +36,7 @@ process.stdin.on("end", () => { const cases = JSON.parse(text); console.log(JSON
 
 
 def in_node(work: str, cases: list) -> list:
-    """What the JavaScript function `work` makes of each case."""
+    """Return the results of the JavaScript function `work` for all cases."""
     process = subprocess.run(
         [NODE, "-e", f"{PRELUDE}\nfunction work(one) {{ {work} }}", "--", str(FILES / "static" / "tree_engine.js")],
         input=json.dumps(cases), capture_output=True, text=True, timeout=600,
@@ -105,7 +105,7 @@ WORDS = (
 
 @pytest.mark.parametrize("categories", CATEGORIES)
 def test_spellings_are_those_of_the_server(categories):
-    """The file to carry away matches a word to the category that every other door matches it to, and says so."""
+    """The standalone file maps each spelling to the same category as the server, and says so."""
     schema = (ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=categories, missing=MissingPolicy.LEARN),)
     draft = DraftBranch(split=Subset(feature=0, codes=(0,)), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
     tree = grow(draft, np.array([[0.0], [1.0]]), np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
@@ -232,7 +232,7 @@ def test_page_without_rows_shows_the_change_of_the_server(allowed, count):
 
 
 def names_all_categories(tree, page):
-    """Whether some column of a page names all its categories to which a row may move."""
+    """Return whether some column of a page lists all categories to which a row may change."""
     columns = zip(page["columns"], tree.used_columns, strict=True)
     return any(
         set(tree.schema[j].categories) <= {*column["categories"], MISSING_CATEGORY}

@@ -20,7 +20,7 @@ ROW = {"width": 3.5, "height": 0.5, "flag": 1, "colour": "red"}
 
 @pytest.fixture(autouse=True)
 def spool(settings, tmp_path):
-    """The folder of the files; the writer of this process begins anew in it."""
+    """The spool folder, with a new stream of this process."""
     settings.DATA_DIR = tmp_path / "data"
     collecting.SCHEMAS.clear()
     WRITER.close()

@@ -328,7 +328,7 @@ def test_ended_visit_is_deleted_with_files_and_nothing_else(owner, media, cart_d
 
 
 def with_commit(action):
-    """What is done once the database agreed is done in a test as well."""
+    """Run the commit hooks of a test's transaction, too."""
     from django.test import TestCase
 
     with TestCase.captureOnCommitCallbacks(execute=True):

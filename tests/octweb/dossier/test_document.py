@@ -70,7 +70,7 @@ def test_document_with_long_names_is_small_and_prints(tmp_path):
 
 @pytest.mark.slow
 def test_no_heading_is_the_last_line_of_a_printed_page(tmp_path):
-    """Wherever the parts before it end: the claim and the performance begin ever lower on their page."""
+    """The sections before it get longer step by step, so that each heading reaches the end of a page."""
     _, page = document(tmp_path, *trained(tmp_path, "exact"))
     headings = {re.sub("<.*?>", "", text).strip() for text in re.findall(r"<h[23]>(.*?)</h[23]>", page)}
     assert {"Check it yourself", "Constraints kept"} <= headings

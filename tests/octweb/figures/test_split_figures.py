@@ -271,7 +271,7 @@ def test_bars_of_odd_columns_are_finite_seen_and_not_cut(seed):
 
 
 def coded(special: tuple[float, ...], split: Split) -> list[str]:
-    """What is said below the pictures of `split` on 12 rows: two have −9 in the first of three columns, one has 999."""
+    """Return the note below `split` for 12 rows: two have −9 in the first of three columns, and one has 999."""
     X = np.c_[[-9, -9, 999, *range(9)], np.arange(12) % 5, np.arange(12) % 3].astype(float)
     codes = (np.arange(12) % 2).astype(np.int32)
     schema = tuple(

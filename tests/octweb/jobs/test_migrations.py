@@ -39,7 +39,7 @@ def test_workers_and_runs_of_an_older_database_stay(owner, media):
 
 @pytest.mark.django_db(transaction=True)
 def test_what_was_served_under_a_name_still_is(owner, staff, register):
-    """One name of which no version was pinned, one with its first, and one with its third, which was retired."""
+    """One name has no pinned version, one its first, and one its third, which was retired."""
     names = {}
     for pinned in (None, 1, 3):
         models = [register(title=f"Pinned {pinned}") for _ in range(4)]

@@ -175,7 +175,7 @@ def test_cost_of_a_text_column_is_named_at_its_field(client, owner, dataset):
 
 
 def defaults_of(form):
-    """What a browser sends of an untouched form; the table of costs has fields of its own."""
+    """Return what a browser sends for an untouched form without the table of costs."""
     fields = form.fields.items()
     return {n: f.prepare_value(f.initial) for n, f in fields if f.initial is not None and n != "p_costs"}
 

@@ -20,7 +20,7 @@ from tests.trainer.counts.tables import KEY, random_rows, write_rows
 
 
 class Done(NamedTuple):
-    """What a command wrote, and the status it ended with."""
+    """Output and exit status of a command."""
 
     stdout: str
     stderr: str

@@ -43,7 +43,7 @@ def test_the_text_has_a_line_for_each_pair(rows):
 
 
 def test_a_stopped_frontier_is_not_called_optimal(rows, monkeypatch):
-    """Whatever is proved of the one tree that the model holds."""
+    """This holds whatever is proved about the single tree in the model."""
     questions = Counter()
 
     def stopped(monitor):

@@ -22,7 +22,7 @@ ARGUMENTS = ("--target=y", "--depth=2", "--set=first_trees=cart", "--set=search_
 
 @pytest.fixture
 def rows(tmp_path):
-    """The exclusive or of two signs: two parallel lines part the opposite corners from the rest."""
+    """The exclusive or of two signs: two parallel lines separate two opposite corners from the others."""
     path = tmp_path / "rows.csv"
     grid = [(a, b) for a in (-2, -1, 1, 2) for b in (-2, -1, 1, 2)]
     path.write_text("a,b,y\n" + "\n".join(f"{a},{b},{'yes' if a * b > 0 else 'no'}" for a, b in grid) + "\n")

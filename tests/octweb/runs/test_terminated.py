@@ -54,7 +54,7 @@ def test_sigterm_ends_a_search_with_its_best_tree(noise, tmp_path, method):
 
 
 def _has_a_tree(progress) -> bool:
-    """Whether a whole line of the progress reports a tree; a method that grows its tree names no objective on the way."""
+    """Return whether the progress has a complete line with a tree. Greedy methods report no objective."""
     text = progress.read_text() if progress.exists() else ""
     lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
     return any(line.get("incumbent") is not None or line.get("leaves") is not None for line in lines)

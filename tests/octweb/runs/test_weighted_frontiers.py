@@ -33,7 +33,7 @@ def table_of(seed, weights):
 
 
 def counts(command, record):
-    """What a record counts in rows or weight."""
+    """Return the members of a record that count rows or weight."""
     if command == "good-trees":
         return record["count"], record["limit"], record["optimum"], record["rows"]["of"], record["first_questions"]
     points = record["points"] if command == "frontier" else record["branchings"]

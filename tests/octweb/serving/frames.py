@@ -177,7 +177,7 @@ def tensor(name: str, cells: list) -> dict:
 
 
 class Doors:
-    """The leaves that each door gives the rows of a frame, or `refused`."""
+    """All interfaces to a model: each returns the leaves of a frame's rows, or `refused`."""
 
     def __init__(self, classifier, model, client, folder) -> None:
         self.classifier = classifier
@@ -281,7 +281,7 @@ class Doors:
         return REFUSED
 
     def answers(self, frame) -> dict[str, object]:
-        """The leaves at each door; doors that answer with labels stand with their leaves if the labels are those of a file."""
+        """Return the leaves of each interface; labels are replaced by leaves if they equal those of a file."""
         names = (
             "estimator", "csv_file", "parquet_file", "rows", "columns", "tensors", "invocations", "csv_body", "arrow_body",
         )  # fmt: skip

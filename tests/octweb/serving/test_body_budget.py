@@ -25,7 +25,7 @@ AT_ONCE = 8
 
 @pytest.fixture
 def own(monkeypatch, settings) -> BodyBudget:
-    """A room of one MB that nobody is in, and no timeout."""
+    """An unused budget of one MB, without a timeout."""
     settings.MAX_PREDICT_BYTES = MOST
     found = BodyBudget()
     monkeypatch.setattr("octweb.serving.wire.BODY_BUDGET", found)
@@ -157,7 +157,7 @@ def test_a_form_of_a_page_takes_more_room_than_its_length(own):
 
 @pytest.mark.slow
 def test_many_bombs_at_once_stay_within_the_bound_of_one_process(tmp_path):
-    """As large as bodies may be, eight at a time; before there was a room, twelve took 1.7 GB, and /healthz waited for 14 s."""
+    """Without a budget, twelve of these took 1.7 GB, and /healthz waited for 14 s."""
     site = Site(tmp_path, workers=1)
     peak = [0.0]
     over = threading.Event()

@@ -195,7 +195,7 @@ def flagged(register, owner, staff):
 
 
 def test_other_number_in_a_binary_column_is_one_answer(client_of, owner, flagged, tmp_path):
-    """At each door a 2 is compared as a number and marked, with the answer of the tree itself."""
+    """Each interface compares a 2 as a number and marks it, with the answer of the tree itself."""
     model, file = flagged
     client = client_of(owner)
     rows = [{"flag": 2, "size": 1.0}, {"flag": -1, "size": 1.0}, {"flag": 1, "size": 1.0}, {"flag": "2", "size": 1.0}]

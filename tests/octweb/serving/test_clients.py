@@ -82,7 +82,7 @@ asyncio.run(main())
 
 
 def ask(script: str, question: dict, **environment: str) -> dict:
-    """What a script in the clients' environment prints."""
+    """Return what a script prints in the environment of the clients."""
     kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
     process = subprocess.run(
         [PYTHON, "-W", "ignore", "-c", script], input=json.dumps(question), capture_output=True, text=True, timeout=300,

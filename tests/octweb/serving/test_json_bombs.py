@@ -64,7 +64,7 @@ def megabytes(field: str) -> float:
 
 
 def grown(work: Callable[[], None]) -> float:
-    """How many MB the process was larger at its peak than before."""
+    """Return by how many MB the process exceeded its earlier memory at the peak."""
     PEAK.write_text("5")  # the peak begins anew
     before = megabytes("VmRSS")
     work()

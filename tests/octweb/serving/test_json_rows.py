@@ -24,7 +24,7 @@ HARD = [
 
 
 def value(text: str) -> float | None:
-    """What the kernel makes of a whole text; None where it is not a number."""
+    """Return the kernel's number for a complete text, or None."""
     content, words = pad_content(text.encode() + b"}")
     end, found = _number(content, 0, POWERS, FIVES)
     quick, short = _short(words, 0, POWERS)

@@ -98,7 +98,7 @@ def test_wrong_model_file_is_not_as_the_document_says(complaints, change):
 
 
 def test_components_follow_the_schema_of_model_files():
-    """What the library's own check accepts, the document describes: each kind of split and node has a component."""
+    """The document has a component for each kind of split and node that the library accepts."""
     check(trained("cart"))
     known = components()
     kinds = known["Split"]["discriminator"]["mapping"]

@@ -60,7 +60,7 @@ def values_in_place_of_variables(application):
 
 
 def attack(operation, headers: dict[str, str], known: dict[str, str], examples: int) -> tuple[list[str], Counter]:
-    """What is wrong with the answers to generated requests of one operation, valid and not; and the statuses seen."""
+    """Send valid and invalid generated requests to an operation; return errors and statuses."""
     found: list[str] = []
     statuses: Counter = Counter()
     cases = st.one_of(operation.as_strategy(), operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))

@@ -77,7 +77,7 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
 
 
 def test_a_threshold_of_the_model_page_is_held_at_its_node(web, model, serve):
-    """The questions above are held, too, so that the same rows come to the node; without these wishes the tree is the model."""
+    """The splits above are held, too, so that the node keeps its rows. Otherwise the tree is the model's."""
     tree = model_file(model).tree
     node = next(v for v in tree.branches if v.id and isinstance(v.split, Threshold))
     above = tree.nodes[tree.parents[node.id]]

@@ -23,7 +23,7 @@ DATES = {
 
 @dataclass
 class Messy:
-    """The bytes of a file, its true columns, the first line of the rows, and the lines of which one has to be named (none: readable)."""
+    """A file: its bytes, true columns, first line of rows, and lines one of which must be named (none: readable)."""
 
     content: bytes = b""
     truth: dict[str, list[str]] = field(default_factory=dict)

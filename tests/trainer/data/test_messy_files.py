@@ -48,7 +48,7 @@ def judge(messy: Messy) -> str:
 
 
 def names_one_of(lines: list[int], text: str) -> bool:
-    """Whether a text names one of the lines."""
+    """Return whether a text names one of the lines."""
     return not {int(line) for line in re.findall(r"[Ll]ine (\d+)", text)}.isdisjoint(lines)
 
 

@@ -22,7 +22,7 @@ def file_of(cells, head="", names="id;x;class") -> bytes:
 
 
 def column(content: bytes):
-    """How column x is read, and its plain cells."""
+    """Return the parsing of column x, and its plain cells."""
     raw = read_csv(content)
     reading = reading_of(raw).for_target("class")
     reading.ask(raw.names)

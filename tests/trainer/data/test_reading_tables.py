@@ -23,7 +23,7 @@ def read(text: str, target: str | None = None, **said):
 
 
 def column(*cells: str, other: str = "", **said):
-    """The reading of one column `x`, and its plain cells; `other` are the cells of a column beside it, parted by blanks."""
+    """Return the parsing of column `x` and its plain cells; `other` are the cells of another column, by blanks."""
     beside = (other.split() * len(cells))[: len(cells)] if other else ["a"] * len(cells)
     reading, columns = read("x\ty\n" + "".join(f"{c}\t{b}\n" for c, b in zip(cells, beside, strict=True)), **said)
     return reading.columns.get("x"), columns.get("x")

@@ -30,14 +30,14 @@ def random_search(seed, **other):
 
 
 def floors_found(search, rows, path):
-    """What a search of height three tells of each first question."""
+    """Return the bounds for each first split from a search of depth three."""
     floors = np.zeros(search.instance.features, np.int64)
     search.solve(rows, path, 3, int(INFINITE), floors=floors)
     return floors
 
 
 def best_with(search, rows, literal, first):
-    """The cost of the best tree of height three that asks a question first; infinite where it does not part the rows."""
+    """Return the least cost of a tree of depth three with this first split; infinite if it separates no rows."""
     parts = split_rows(search.instance.rows, rows, first)
     if not len(parts[0]) or not len(parts[1]):
         return int(INFINITE)

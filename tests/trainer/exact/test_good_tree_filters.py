@@ -35,7 +35,7 @@ def difference(every, said, column, favoured, rate):
 
 
 def passes(every, tree, *, asked, column, favoured, rows, model, most_leaves, recalls, must):
-    """Whether a tree passes the filters, as they are defined."""
+    """Return whether a tree passes the filters, by their definition."""
     said = every.said(tree)
     own = every.y == 0
     right = every.w[own & (said == 0)].sum()

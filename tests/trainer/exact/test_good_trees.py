@@ -143,7 +143,7 @@ def test_filters_choose_among_the_same_good_trees(part, table, count):
 
 
 def check_levels(levels, trees, columns):
-    """What the trees ask first and then, counted one by one."""
+    """Compare the counts of splits at the root and below with an enumeration."""
     first = Counter(columns[t[0]] for t in trees if t is not None)
     assert {column: found.trees for column, found in levels.items()} == first
     for s, side in ((1, "yes"), (2, "no")):

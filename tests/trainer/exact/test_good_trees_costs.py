@@ -62,7 +62,7 @@ class CostedTrees:
         return weigh_rows_that_meet(tree, column, self.columns, self.answers, self.weights)
 
     def loss(self, tree, column):
-        """What shuffling a column adds to the cost on average."""
+        """Return the mean cost that shuffling a column adds."""
         n = int(self.weights.sum())
         mine = np.array(self.columns) == column
         own = sum(self.costs[np.arange(len(self.costs)), self.said(tree)])

@@ -36,7 +36,7 @@ INFINITE = 10**9
 
 
 def random_wishes(rng, problem, questions):
-    """One to five wishes, some of which contradict each other; some ask what the encoding does not."""
+    """Return one to five constraints, which may contradict each other or use splits outside the encoding."""
     between = [0.25, 0.5, 1.25, 1.5, 2.25, 2.5, 3.5]
     names = problem.table.names
     classes = problem.labels.classes
@@ -68,7 +68,7 @@ def random_wishes(rng, problem, questions):
 
 
 class Brute:
-    """All trees of a problem with the held questions of some wishes."""
+    """All trees of a problem, including the held splits of constraints."""
 
     def __init__(self, problem, bench, wishes, depth, min_leaf=1):
         q = bench.space.questions
@@ -91,7 +91,7 @@ class Brute:
         self.trees = list(_shapes(self, everywhere, "", depth, min_leaf))
 
     def best(self, wishes):
-        """The least cost with the wishes, or INFINITE."""
+        """Return the least cost under the constraints, or INFINITE."""
         spoken = [_plain(w) for w in wishes]
         costs = [self.cost(t, spoken) for t in self.trees if kept(t, spoken, self.columns)]
         return min(costs, default=INFINITE)
@@ -227,7 +227,7 @@ def test_wrong_wish_about_empty_cells_is_refused(wish, word):
 
 
 def check_completion(made):
-    """Compare a completion with all trees: cost, wishes, prices, conflict; returns whether a tree keeps the wishes."""
+    """Compare a completion with all trees: cost, prices and conflict. Return whether a tree keeps the constraints."""
     problem, bench, texts, wishes, brute, _ = made
     want = brute.best(wishes)
     completion = bench.complete(texts)
@@ -425,7 +425,7 @@ def test_avoided_question_does_not_exclude_equivalent_questions():
 
 
 def test_wishes_ask_either_of_two_categories():
-    """Rows of category p part by `a`, those of q do not: `ask y a` needs p to be the answer yes."""
+    """Only rows of category p are separated by `a`, so `ask y a` needs p on the yes side."""
     columns = [
         Column(
             schema=ColumnSchema(name="b", kind=ColumnKind.CATEGORICAL, categories=("p", "q")),

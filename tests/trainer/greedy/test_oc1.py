@@ -142,7 +142,7 @@ def test_tree_with_interrupted_last_search_is_not_finished():
 
 
 def test_the_growing_tree_is_not_drawn_after_the_limit(monkeypatch):
-    """The tree that is kept is drawn anyway; on tall tables each picture costs a part of a second."""
+    """Drawing takes a part of a second on tall tables, and the final tree is drawn anyway."""
     X, y = oblique()
     problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y.astype(np.int32)))
     monitor = Monitor()

@@ -47,7 +47,7 @@ def deep_instance(seed: int, depth: int) -> Instance:
 
 
 def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, deep: int = 6) -> Instance:
-    """Of eight one large and some small as `random_instance` makes them, and `deep` as `deep_instance`, one of depth three.
+    """Return a `random_instance` or, for `deep` of eight seeds, a `deep_instance`.
 
     `features`: at least one feature is not constant.
     """
@@ -61,7 +61,7 @@ def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, dee
 
 
 def affordable_instance(name: str, seed: int, *, bounded: bool = False, features: bool = False) -> Instance:
-    """`mixed_instance` for a back end: HiGHS solves anew for every lazy row, so it gets one deep one where no bounds help."""
+    """Return `mixed_instance`, but few deep ones for HiGHS, which restarts after each lazy row."""
     small = name == "highs" and not bounded
     return mixed_instance(seed, features=features, max_depth=2 if small else 3, deep=1 if small else 6)
 
@@ -80,7 +80,7 @@ def excess(rows: Sequence[Row], points: np.ndarray) -> np.ndarray:
 
 
 def violated(model: IntegerProgram, points: np.ndarray) -> np.ndarray:
-    """Which points violate a base row or a bound of the model, as `IntegerProgram.violated` says of one."""
+    """Return which points violate a row or bound of the model, like `IntegerProgram.violated` for one."""
     outside = (points < np.array(model.lower) - 1e-6) | (points > np.array(model.upper) + 1e-6)
     return outside.any(axis=1) | (excess(model.rows, points) > 1e-6).any(axis=1)
 

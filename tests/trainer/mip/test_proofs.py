@@ -83,7 +83,7 @@ def test_numbers_are_not_asked_without_an_encoding(tmp_path):
 
 
 def noise(seed: int) -> str:
-    """Rows whose best trees are hard to find, and of which no two are equal."""
+    """Return distinct rows whose best trees are hard to find."""
     rng = np.random.default_rng(seed)
     X = rng.random((150, 6)).round(3)
     rows = (",".join([*map(str, x), "ab"[k]]) for x, k in zip(X, rng.integers(0, 2, len(X)), strict=True))
@@ -153,7 +153,7 @@ def test_more_questions_than_can_be_counted_do_not_lose_the_tree(tmp_path, monke
 
 @pytest.mark.parametrize("seed", range(8))
 def test_bound_of_equal_rows_and_classes_needs_no_search(seed, monkeypatch):
-    """Whatever the number of questions: nothing is counted, and both say what the checker's floor says."""
+    """Both state the checker's lower bound without counting, for any number of features."""
     monkeypatch.setattr("trainer.families.exact.search.solve.ExactSearch", None)
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (40, 4)).astype(np.uint8)

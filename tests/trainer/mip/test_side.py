@@ -337,7 +337,7 @@ def test_the_best_complete_tree_of_many_instances(count, name):
 
 @cache
 def contradicting(seed: int) -> tuple[Instance, list[tuple[RelaxedConstraint, list[SideConstraint], Fraction | None]]]:
-    """Constraints that exclude each other; for each kind that is given up, its least price among the trees that keep the others."""
+    """Return contradicting constraints, and for each kind the least price of giving it up."""
     inst, _ = constrained(seed)
     side: list[SideConstraint] = [
         MaxLeaves(limit=2),
@@ -357,7 +357,7 @@ def contradicting(seed: int) -> tuple[Instance, list[tuple[RelaxedConstraint, li
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 def test_contradicting_constraints_report_what_is_reachable(name, formulation):
-    """The least price of each kind that is given up, against all labelled trees that satisfy the other constraints."""
+    """The stated price of giving up each kind is the least one over all labelled trees."""
     make = FORMULATIONS[formulation]
     kinds = set()
     for seed in range(4 if formulation.startswith("oct") else 8):

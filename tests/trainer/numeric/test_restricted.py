@@ -69,7 +69,7 @@ class AllTrees:
         return self.known[key]
 
     def counts(self, rows, height, price):
-        """How many trees with majority leaves have each (cost, leaves)."""
+        """Return the number of trees with majority leaves for each (cost, leaves)."""
         key = rows.tobytes(), height
         if key not in self.known:
             found = Counter({(min(self.costs[rows].sum(axis=0)) + price, 1): 1})
@@ -93,7 +93,7 @@ def random_pairs(rng, columns):
 
 
 def paths_keep(nodes, pairs):
-    """Whether no path of a tree tests both columns of a pair."""
+    """Return whether no path of a tree tests both columns of a pair."""
     tested = {0: set()}
     for v, node in enumerate(nodes):
         if node.split is None:

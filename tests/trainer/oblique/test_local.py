@@ -25,7 +25,7 @@ def test_with_more_columns_than_points_the_step_is_the_same(seed):
 
 
 def test_with_many_of_both_the_step_goes_down(monkeypatch):
-    """Conjugate gradients end early, and still the planes part what can be parted."""
+    """Conjugate gradients stop early, but the hyperplanes still separate all separable sets."""
     monkeypatch.setattr(local, "MAX_EXACT_SIZE", 10)
     rng = np.random.default_rng(0)
     for n, p in ((60, 30), (30, 60)):

@@ -345,7 +345,7 @@ def test_rows_are_parted_as_the_binary_numbers_that_they_are():
 
 @pytest.mark.parametrize("seed", [11, 35])
 def test_a_tree_that_cannot_be_drawn_gives_way_to_one_that_can(seed):
-    """Then there is no proof, but no limit either, and a single leaf is the least that is given."""
+    """Then there is no proof, but also no limit, and at least a single leaf is returned."""
     r = np.random.default_rng(seed)
     columns = 1e16 + 2 * r.integers(0, 3, 12), r.integers(0, 3, 12) * 1e-300, r.integers(0, 4, 12)
     y = (r.random(12) < 0.7).astype(int)

@@ -11,7 +11,7 @@ from trainer.families.oblique.local import LocalSearch
 
 
 def rows(turned: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points (n = 24) in three columns, parted by a threshold of the first but for some that lie far on the other side of it."""
+    """Return 24 points in three columns, separable by the first column except for some distant outliers."""
     draw = np.random.default_rng(3)
     X = draw.normal(size=(24, 3))
     y = (X[:, 0] > 0).astype(int)

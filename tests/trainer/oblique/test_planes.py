@@ -142,7 +142,7 @@ def test_the_frontier_has_the_best_tree_of_every_size(seed):
 
 
 def most_correct(X, counts, depth):
-    """The most rows right for each number of coefficients, over all trees: a side costs the fewest columns that part it."""
+    """Return the most correct rows for each number of coefficients, over all trees."""
     price = {}
     for size in range(1, X.shape[1] + 1):
         for columns in itertools.combinations(range(X.shape[1]), size):

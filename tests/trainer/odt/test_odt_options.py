@@ -18,7 +18,7 @@ def test_equals_brute_force(option, solver):
 
 
 def test_a_class_weight_counts_in_the_tests_above_the_leaves():
-    """Where the solver's tree was read back by plain counts, it lost two of its 27 units."""
+    """Reading the solver's tree by unweighted counts lost two of its 27 units."""
     problem, topology, settings = instance("negative_weight", 59)
     for solver in ("scip", "highs"):
         check(problem, solver, topology, settings)

@@ -83,7 +83,7 @@ def with_empty_cells(rng, problem: Problem) -> Problem:
 
 
 def random_wishes(rng, problem, questions, card):
-    """One to five wishes, some of which contradict each other; some ask what the bins or `max_card` do not allow."""
+    """Return one to five constraints, which may contradict each other or exceed the bins or `max_card`."""
     texts = []
     for _ in range(int(rng.integers(1, 6))):
         place = rng.choice(["root", "root", "root", "y", "y", "n", "n", "yn", "ny", "nn"])
@@ -176,7 +176,7 @@ def test_wishes_with_empty_cells_are_those_of_enumeration(seed):
 
 
 def check_completion(made):
-    """Compare cost, wishes, prices and conflict with all trees."""
+    """Compare cost, prices and conflict with all trees."""
     problem, bench, texts, wishes, brute, _ = made
     want = brute.best(wishes)
     completion = bench.complete(texts)
@@ -252,7 +252,7 @@ UNEVEN = ("depth-2.5", "[.[..]]", "[[[..].].]", "[[..][[..].]]", "[[[..][..]].]"
 
 
 def laid_out(tree, shape):
-    """Whether a tree fits into a topology, either way round; a question that parts no rows may stand above any part of it."""
+    """Return whether a tree fits into a topology, in either orientation and with idle splits above any part."""
     if tree is None or shape is None:
         return tree is None
     _, yes, no = tree
@@ -264,7 +264,7 @@ def laid_out(tree, shape):
 
 
 def uneven(seed):
-    """A problem of few questions, a topology with unequal sides, wishes, and all its trees."""
+    """Return a small problem, a topology with unequal sides, constraints, and all trees."""
     rng = np.random.default_rng(seed)
     shape = parse(UNEVEN[seed % len(UNEVEN)])
     problem = random_problem(rng, deep=shape.depth > 2)
@@ -477,7 +477,7 @@ def test_a_contradiction_is_explained(wishes, words):
 
 
 def test_held_threshold_counts_for_optimum_at_its_place_only():
-    """The bins are cut at 4.5; below 'a' the classes part at 2.5, and a wish keeps the best tree from asking for 'a'."""
+    """The bins cut at 4.5, but below 'a' the best cut is 2.5, and a constraint excludes 'a' from the best tree."""
     x = np.tile(np.arange(10.0), 4)
     c = np.repeat([0, 1, 0, 1], 10)
     y = np.where(c == 0, x <= 2.5, 1).astype(np.int32)

@@ -22,7 +22,7 @@ def impurity(counts, measure):
 
 
 def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin=None):
-    """The least impurity of a split into two sides of at least `min_leaf` rows, or None where there is none.
+    """Return the least impurity of a split into two sides of at least `min_leaf` rows, or None.
 
     With `margin` the sides of a line must be further apart than that, each column scaled to a range of 1. Rows with an empty cell (NaN)
     in a column of a split lie together on either side.

@@ -42,7 +42,7 @@ class Every:
         return out
 
     def parted(self, tree):
-        """A tree as the parts of the rows that it makes, whichever questions make them."""
+        """Return the partition of the rows that a tree makes, whatever its splits."""
 
         def visit(part, rows):
             if part is None:

@@ -103,7 +103,7 @@ def route(nodes: list[dict], columns: list[dict], row: dict[str, float | str | N
 
 
 def goes_left(split: dict, place: dict[str, dict], row: dict[str, float | str | None]) -> bool:
-    """Whether the row goes left; raises AssertionError where the split refuses it."""
+    """Return whether the row goes left. Raises AssertionError if the split refuses it."""
     kind = split["kind"]
     if kind == "linear":
         return _linear(split, place, row)
@@ -212,7 +212,7 @@ def leaf_classes(tree: Tree) -> list[int]:
 
 
 def rises(tree: Tree, column: int) -> bool:
-    """Whether no leaf on the lower side of a cut of the column has a higher class than one opposite; emptiness compares nothing."""
+    """Return whether no leaf below a cut of the column has a higher class than one above it."""
     if len(tree) == 1:
         return True
     (own, kind, _), one, two = tree

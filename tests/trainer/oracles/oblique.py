@@ -69,7 +69,7 @@ def _circuits(X):
 
 
 def separations(X):
-    """All sets of distinct points that a hyperplane parts from the others."""
+    """Return all sets of distinct points that a hyperplane separates from the others."""
     return _separations(listed(X))
 
 

@@ -37,7 +37,7 @@ def _hull_distance(left, right):
 
 
 def apart(L, R, least):
-    """Whether the hulls are at least `least` apart; most pairs are decided without a program."""
+    """Return whether the hulls are at least `least` apart; most pairs need no linear program."""
     axis = max((R.min(axis=0) - L.max(axis=0)).max(), (L.min(axis=0) - R.max(axis=0)).max())
     if axis >= least or L.shape[1] == 1:
         return bool(axis >= least)  # a single column separates the hulls

@@ -6,7 +6,7 @@ from functools import cache
 
 
 def fewest_errors(points, counts, tree, parted):
-    """The least weight of wrong rows; `parted(left, right)` says whether some hyperplane has the two sets on its two sides.
+    """Return the least misclassified weight; `parted(left, right)` says whether a hyperplane separates two sets.
 
     `tree` is a class or a pair of trees; `points` are numbers of rows of `counts` (P, K).
     """

@@ -69,7 +69,7 @@ def empty_table(seed: int, *, max_rows: int = 9) -> Problem:
 
 
 def coarse_table(seed: int, *, max_rows: int = 9) -> Problem:
-    """Few rows of numeric columns with more values than the encoding has questions: wishes separate rows that it does not."""
+    """Return few rows with more values than the encoding has thresholds, so that constraints can separate more."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, max_rows + 1))
     classes = int(rng.integers(2, 4))
@@ -123,7 +123,7 @@ def height(shape):
 
 
 def kept(shape, wishes, columns):
-    """Whether a tree keeps the wishes (verb, place, question or some or None, column, label or None, number).
+    """Return whether a tree keeps constraints (verb, place, split or some or None, column, label or None, number).
 
     Of 'together' the number is the set of questions that part what stays together.
     """
@@ -156,7 +156,7 @@ def kept(shape, wishes, columns):
 
 
 def cost(shape, wishes, answers, y, w, classes, penalty):
-    """errors + penalty * leaves, with the classes that wishes name; a leaf without one takes its majority."""
+    """Return errors + penalty * leaves, with the classes that constraints fix and majority classes elsewhere."""
     named = {place: label for verb, place, _, _, label, _ in wishes if verb == "leaf" and label is not None}
 
     def visit(part, rows, place):
@@ -177,9 +177,9 @@ def plain(tree):
 
 
 def column_prices(brute, tree, place, spoken):
-    """For each column the price of its cheapest question at the place, below the questions of `tree`, by all trees.
+    """Return the price of the cheapest split of each column at the place, below the splits of `tree`.
 
-    spoken: the wishes but those that ask or settle the place itself.
+    spoken: the constraints except those that fix the split or leaf at the place itself.
     """
     path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
     spoken = spoken + [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
@@ -215,6 +215,6 @@ def check_stopped_lists(fresh, warm, texts, tree, place, want):
 
 
 def is_smallest_conflict(conflict, best, infinite) -> bool:
-    """Whether no tree keeps all these wishes, and one keeps them without any one of them; `best` is the least cost under wishes."""
+    """Return whether no tree keeps all constraints, but dropping any one of them makes a tree possible."""
     without = [[w for w in conflict if w is not left] for left in conflict]
     return best(conflict) == infinite and all(best(rest) < infinite for rest in without)

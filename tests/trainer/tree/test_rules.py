@@ -58,7 +58,7 @@ def number(text: str) -> float:
 
 
 def holds(question: str, row: dict[str, object]) -> bool:
-    """Whether the answer to a question of the text is yes."""
+    """Return whether a row satisfies a condition of the text."""
     if " ≤ " in question and " < " not in question:
         left, right = question.split(" ≤ ")
         total = 0.0
@@ -91,7 +91,7 @@ def follow(text: str, row: dict[str, object]) -> str:
 
 
 def fits(condition: dict, row: dict[str, object]) -> bool:
-    """Whether a condition of `rules --json` holds for a row; unknown categories answer no, an empty cell as the condition says."""
+    """Return whether a condition of `rules --json` holds for a row. Unknown categories answer a split with no."""
     op = condition["op"]
     value = condition["value"]
     if "terms" in condition:
@@ -230,7 +230,7 @@ def test_every_gap_of_doubles_has_a_decimal_inside(seed):
 
 @seeds(60)
 def test_hyperplane_decimals_do_not_depend_on_number_of_rows(seed, monkeypatch):
-    """Of many rows, those near the threshold are tried first; that saves time and changes no digit."""
+    """With many rows, those near the threshold are tried first, which must not change a digit."""
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(300, 3)) * 10.0 ** rng.integers(-3, 4, 3)
     if seed % 3 == 0:

@@ -49,7 +49,7 @@ def read_lines(files: EmptyCellFiles) -> Lines:
 
 
 def shown_cost(files: EmptyCellFiles, lines: Lines) -> Any:
-    """What the checker of proofs says that each tree costs at least."""
+    """Return the lower bound for each tree that the proof checker derives."""
     changed = files.model.with_name("changed.proof.jsonl")
     changed.write_text("".join(json.dumps(line) + "\n" for line in lines))
     document = files.document

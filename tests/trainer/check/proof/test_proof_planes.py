@@ -130,7 +130,7 @@ def test_every_block_and_every_vector_is_true():
 
 
 def sides_of(seed: int, least: float):
-    """Whether a hyperplane parts two sets of points."""
+    """Return whether a hyperplane separates two sets of points."""
     X = points(seed, least)[0]
     known = separations(X) if not least else ()
 

@@ -157,7 +157,7 @@ def test_unit_of_column_is_range_or_less_with_outliers():
 
 
 def test_file_states_that_margin_alone_excludes_trees(tmp_path):
-    """A hyperplane parts all rows by a hundredth of what these trees keep; no set of rows shows that there is none."""
+    """A hyperplane separates all rows, but with a hundredth of the required margin."""
     data = tmp_path / "rows.csv"
     file = tmp_path / "proof.jsonl.gz"
     above = [(0.1, 0.90000004), (0.4, 0.60000004), (0.7, 0.30000004), (1, 1)]

@@ -205,7 +205,7 @@ def large_leaves(right: list[int], smallest: int, bound: int) -> Lines:
     cases: Lines = [{"by": "errors", "tree": [0, 1], "bound": bound}]
 
     def end(side: dict[int, int]) -> bool:
-        """Whether the case with these sides of the first points ends without a further point."""
+        """Return whether the case with these sides of the first points ends here."""
         between = [(a, b, c) for a, b, c in itertools.combinations(sorted(side), 3) if side[a] == side[c] != side[b]]
         if between:
             cases.append({"by": "meet", "of": vectors.setdefault(between[0], len(vectors) + 1), "at": 1})

@@ -83,7 +83,7 @@ class Brute:
         return list(set(found))
 
     def admitted(self, rates: RateLimit) -> np.ndarray:
-        """Which trees are within all restrictions, with these rates; shares are compared as whole numbers."""
+        """Return which trees satisfy all restrictions and rates, in integers."""
         s = self.space
         chosen = self.said == rates.label
         groups = [rates.group == g for g in sorted(set(rates.group.tolist()) - {-1})]
@@ -152,7 +152,7 @@ def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
 
 @pytest.mark.slow
 def test_other_fairness_definition_is_not_proved(tmp_path):
-    """The difference, the groups, the class or the kind changed, with the words of the claim written anew: refuted, or it is true as well."""
+    """A changed difference, group, class or kind, with matching words, is refuted unless it is true as well."""
     data = csv_table(tmp_path, 4)
     rows, labels, _ = load(data, target="kind", ignore=[])
     asked = {"fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.03}

@@ -46,7 +46,7 @@ Tree = tuple[tuple[int, ...], int, frozenset[int], int, int, tuple[int, ...]]
 
 
 class Brute:
-    """What all trees of a table come to, as far as it is asked for; trees of equal numbers are one."""
+    """All trees of a table by their relevant numbers; trees with equal numbers are one."""
 
     def __init__(self, problem: Problem, asked: dict[str, Any]) -> None:
         self.problem = problem
@@ -168,7 +168,7 @@ def restrictions(rng: np.random.Generator, problem: Problem, depth: int) -> dict
 
 
 def space_of(problem: Problem, asked: dict[str, Any]) -> ProofSpace:
-    """As the checker makes it of a model file."""
+    """Build the space as the checker does it from a model file."""
     columns = [
         {"name": c.schema.name, "kind": str(c.schema.kind), "categories": list(c.schema.categories)}
         for c in problem.table.columns
@@ -213,7 +213,7 @@ def written(seed: int, depth: int, rows: int) -> tuple[ProofSpace, Lines, Fracti
 @pytest.mark.slow
 @seeds(36)
 def test_depth_four_within_rules_is_proved_and_no_more(seed):
-    """Whatever is changed in a proof, it shows no more than is true."""
+    """No change of a proof makes it prove something false."""
     made = written(seed, 4, 9)
     if made is not None:
         space, lines, best = made

@@ -60,7 +60,7 @@ def test_more_thresholds_than_are_proved_are_named(monkeypatch):
 
 @pytest.fixture(scope="module")
 def wished(tmp_path_factory):
-    """Model, table and proof of the best tree of four levels with an interval that a wish names; some numbers are codes."""
+    """Return model, table and proof of the best tree of depth four under an interval constraint, with codes."""
     folder = tmp_path_factory.mktemp("thresholds")
     rng = np.random.default_rng(3)
     x = rng.integers(0, 9, 24) / 4

@@ -47,7 +47,7 @@ class Brute:
         self.leaf = leaf
 
     def trees(self, rows, height, wishes, banned, path_columns, span):
-        """(cost, errors of each class, leaves, columns) of each tree that keeps the wishes and all that binds on a path."""
+        """Return (cost, errors of each class, leaves, columns) of each tree that keeps all constraints on a path."""
         s = self.space
         here = [w for w in wishes if not w.place]
         banned = banned | {w.column for w in here if w.verb == "forbid"}
@@ -204,7 +204,7 @@ def test_one_step_proves_restricted_optimum_and_no_more(seed):
 
 
 def document(problem: Problem, depth: int, limits: TreeLimits | None, texts: list[str]) -> dict[str, Any]:
-    """As much of a model file as the checker makes its space from."""
+    """Return the parts of a model file from which the checker builds its space."""
     names = problem.table.names
     given: dict[str, Any] = {"depth": depth, "binarise": "all-thresholds", "bins": 5}
     if limits is not None:
@@ -316,7 +316,7 @@ def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
 
 
 def judge_changes(space: ProofSpace, proof: Lines, optimum: Fraction, most: int = 100) -> None:
-    """Whatever is changed in a proof, it shows no more than is true."""
+    """No change of a proof may make it prove something false."""
     scale = proof[0]["scale"]
     assert accepted(space, [{**proof[0], "goal": proof[0]["goal"] + scale}, *proof[1:]]) is None
     higher = [
@@ -359,7 +359,7 @@ def test_steps_below_the_root_are_needed():
 
 @seeds(60)
 def test_prices_of_wishes_are_those_of_workbench(seed):
-    """The checker's own search drops a wish and leaves its question at its place."""
+    """The checker's search drops a constraint, but keeps its split as a candidate at its place."""
     problem = random_table(seed, max_rows=10)
     rng = np.random.default_rng(seed)
     limits = random_limits(rng, problem) if seed % 2 else None
@@ -413,7 +413,7 @@ def test_false_prices_and_a_false_optimum_are_refuted(tmp_path):
 
 
 def test_a_step_about_rows_holds_on_any_path_to_them():
-    """A wish binds below one path and not below another to the same rows: a split may not count on it."""
+    """A constraint may bind on one of two paths to the same rows, so a step must not depend on it."""
     rows = np.array(list(itertools.product((False, True), repeat=7)))
     a, b, c, d, e, f, g = rows.T
     X = np.vstack([np.column_stack([rows, np.full(128, side)]) for side in (True, False)])

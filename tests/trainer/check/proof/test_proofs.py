@@ -103,7 +103,7 @@ def with_header(proof: Any) -> Lines:
 
 
 def accepted(space: ProofSpace, lines: Lines) -> Fraction | None:
-    """What a proof shows; None where it is refused."""
+    """Return the bound that a proof proves, or None if it is refused."""
     try:
         return check_proof(iter(list(enumerate(lines))), space).cost
     except BadProof:
@@ -308,7 +308,7 @@ def test_the_prices_of_as_many_leaves_as_there_are_classes_fit():
 
 
 def test_an_archive_that_is_damaged_is_no_proof(tmp_path):
-    """Wherever one bit of it is another one."""
+    """Each single flipped bit is tried."""
     lines = [{"format": "octweb-proof"}, *({"by": "count", "path": [k]} for k in range(40))]
     packed = gzip.compress("\n".join(map(json.dumps, lines)).encode())
     path = tmp_path / "proof.gz"

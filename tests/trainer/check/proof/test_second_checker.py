@@ -132,7 +132,7 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
 
 
 def page(cases: list[tuple[str, str, str]]) -> list[bool]:
-    """What the page says about each case."""
+    """Return the verdict of the page for each case."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
@@ -142,7 +142,7 @@ def page(cases: list[tuple[str, str, str]]) -> list[bool]:
 
 
 def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> list[bool]:
-    """Whether each proof, by itself, shows the bound of the model.
+    """Return whether each proof alone proves the bound of the model.
 
     The whole check would, beside each that does not, search for the bound and for the price of each wish by itself.
     """
@@ -266,7 +266,7 @@ def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
 
 @pytest.mark.slow
 def test_both_find_the_same_best_tree_with_equal_rates(tmp_path):
-    """Whatever the groups, the class, the difference and the restrictions beside them are: one step shows the best cost and no more."""
+    """One step proves the best cost and no more, for any group, class, difference and restriction."""
     data = table(tmp_path, 5)
     rng = np.random.default_rng(5)
     rows, labels, _ = load(data, target="kind", ignore=[])

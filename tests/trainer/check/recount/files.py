@@ -79,7 +79,7 @@ def trained(
 
 
 def findings(document: dict[str, Any], data: Path, folder: Path) -> list[Finding]:
-    """What the checker says about a document."""
+    """Return the findings of the checker about a document."""
     path = folder / "model.json"
     path.write_text(json.dumps(document))
     return verify(path, data)

@@ -117,7 +117,7 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def said(document: dict[str, Any]) -> dict[str, Any]:
-    """What a document claims: without settings of the search, without what is told of it, and without cuts between the same rows.
+    """Return the claims of a document, without search settings, evidence of the search, and equivalent cuts.
 
     A split that sends the same rows to the left is checked by the counts of its nodes.
     """
@@ -156,7 +156,7 @@ def _node(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def lies(changed: dict[str, Any], original: dict[str, Any]) -> bool:
-    """Whether a changed document may claim what the original did not."""
+    """Return whether a changed document may claim more than the original."""
     new = said(changed)
     old = said(original)
     known = old["certificate"]["evidence"]
@@ -168,7 +168,7 @@ def lies(changed: dict[str, Any], original: dict[str, Any]) -> bool:
 
 
 def claims_no_more(changed: Any, original: Any) -> bool:
-    """Whether everything that is still said was said before: lines were only taken away."""
+    """Return whether lines were only removed."""
     if changed in EMPTY and not isinstance(changed, bool):
         return True
     if isinstance(changed, dict) and isinstance(original, dict):

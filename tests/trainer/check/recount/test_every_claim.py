@@ -94,7 +94,7 @@ def empty(value):
 
 
 def wanted(document):
-    """The lines that this file must have: of each part that says something."""
+    """Yield the checker lines that this file needs, for each part that claims something."""
     certificate = document["certificate"]
     given = document["parameters"]
     for name in document:

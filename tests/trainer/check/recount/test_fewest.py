@@ -51,7 +51,7 @@ UNSEEN = {"missing": "left", "missing_seen": False}  # no cell is empty, so all 
 
 
 def with_an_idle_question(document):
-    """The same answers with a leaf more: a question below the root sends all rows of a leaf to the left; None where there is no room."""
+    """Add an idle split below the root, and so one leaf; return None if there is no space for it."""
     document = copy.deepcopy(document)
     nodes = document["nodes"]
     sides = [nodes[nodes[0][side]] for side in ("left", "right")] if "split" in nodes[0] else []

@@ -124,7 +124,7 @@ def test_near_lines_count_by_digits_of_columns(tmp_path, digits):
 
 
 def with_fingerprint(document, data):
-    """What somebody who lies about columns does: the fingerprint is made to fit."""
+    """Return the document with a matching fingerprint, as a liar would make it."""
     own = rows.load(data, document).training
     digest = hashlib.sha256()
     for column, values in zip(document["columns"], own.columns, strict=True):

@@ -20,7 +20,7 @@ ROWS = 150
 
 
 def ways(points):
-    """The ways to part points, each as the set on the side without the first point."""
+    """Return all separations, each as the side without the first point."""
     found = set()
     for part in sides(points, np.eye(len(points))):
         found |= {((row > 0) ^ (row[0] > 0)).tobytes() for row in part}

@@ -16,7 +16,7 @@ from trainer.check.recount.search import small
 
 
 def claim(seed):
-    """What a model file says of a tree with wishes, its rows, and all trees of the topology."""
+    """Return a model file's statement of a tree with constraints, its rows, and all trees of the topology."""
     problem, bench, texts, _, brute, _ = uneven(seed)
     wishes = bench.wishes(texts)
     model = document(problem, 2, None, [w.text for w in wishes]) | {"method": "odt"}
