@@ -29,7 +29,7 @@ def advisories(report: dict[str, Any]) -> list[str]:
 
 
 def pins(folder: Path) -> Path:
-    """All pins in one file, without the lines that name other files."""
+    """Return all pins in one file, without the lines that name other files."""
     lines = [line for name in FILES for line in (ROOT / name).read_text().splitlines() if "==" in line]
     path = folder / "pins.txt"
     path.write_text("\n".join(lines) + "\n")

@@ -18,7 +18,7 @@ needs_mkdocs = pytest.mark.skipif(
 
 
 def built_site(factory: pytest.TempPathFactory) -> Path:
-    """The folder of the site, built strictly; the process that asks first builds it, and the others wait."""
+    """Return the folder of the site, built strictly; the process that asks first builds it, and the others wait."""
     # Under pytest-xdist, each process has a folder of its own below the folder of the run.
     shared = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
     folder = shared / "docs-site"

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def bench_data() -> Path:
-    """The folder of the shared benchmark data, existing or not."""
+    """Return the folder of the shared benchmark data, existing or not."""
     return Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
 
 

@@ -33,7 +33,7 @@ def start(script: Path, *arguments: object, folder: Path, **environment: str) ->
 
 
 def start_worker(*arguments: str, folder: Path, files: Path) -> ForkedProcess:
-    """A worker on the database of the running test, whose address no fork knows by itself, as no child does."""
+    """Return a worker on the database of the running test, whose address no fork knows by itself, as no child does."""
     database = {key: value for key, value in connection.settings_dict.items() if key not in ("TEST", "ATOMIC_REQUESTS")}
     environment = {"OCTWEB_TEST_DATABASE": json.dumps(database, default=str), "OCTWEB_TEST_FILES": str(files)}
     return start(WORKER, *arguments, folder=folder, **environment)

@@ -125,7 +125,7 @@ call_command("verify", "none.json", "three.csv", "--report", "wrong.json")
 
 
 def said_of(path: Path, verdict: str) -> set[str]:
-    """The claims with this verdict in a report of the checker."""
+    """Return the claims with this verdict in a report of the checker."""
     return {line["claim"] for line in json.loads(path.read_text())["claims"] if line["verdict"] == verdict}
 
 

@@ -72,7 +72,7 @@ def test_every_page_is_in_the_navigation_of_the_site():
 
 
 def listed(nav: object) -> Iterator[str]:
-    """The pages of a navigation in the form of MkDocs."""
+    """Yield the pages of a navigation in the form of MkDocs."""
     if isinstance(nav, str):
         yield nav
     else:
@@ -114,7 +114,7 @@ def test_every_table_of_results_is_linked_and_its_links_lead_somewhere():
 
 
 def lacking(text: str) -> list[str]:
-    """The files and folders of the project that a page names in code marks and that do not exist."""
+    """Return the files and folders of the project that a page names in code marks and that do not exist."""
     matches = re.findall(
         r"`((?:trainer|octweb|tests|templates|benchmarks|tools|deploy|static|checker)/[\w./-]+)`", text
     )
@@ -135,7 +135,7 @@ def test_files_that_the_documentation_names_exist():
 
 
 def unknown(text: str) -> list[str]:
-    """The modules and their members that a page names in code marks and that do not exist."""
+    """Return the modules and their members that a page names in code marks and that do not exist."""
     matches = re.findall(r"`((?:trainer|octweb|docs|tests|tools)(?:\.[a-zA-Z_]\w*)+)`", text)
     return [name for name in matches if not (_module(name) or _member(*name.rsplit(".", 1)))]
 

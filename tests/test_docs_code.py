@@ -43,14 +43,14 @@ NEED_A_SERVER = ("serve", "audit", "token", "worker")  # these need the database
 
 
 def fences(page: Path, languages: set[str]) -> Iterator[str]:
-    """The code of the fenced blocks in one of these languages."""
+    """Yield the code of the fenced blocks in one of these languages."""
     for block in FENCE.finditer(page.read_text(encoding="utf-8")):
         if block["language"] in languages:
             yield block["code"]
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The words of each command of octweb in the page's blocks, without the program."""
+    """Yield the words of each command of octweb in the page's blocks, without the program."""
     for code in fences(page, {"", "sh", "bash", "shell", "text"}):
         for line in code.replace("\\\n", " ").splitlines():
             match = COMMAND.search(re.sub(r"\s#.*$", "", line))
@@ -59,7 +59,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 
 def parser_of(name: str):
-    """The parser of a command; raises KeyError where there is none."""
+    """Return the parser of a command; raises KeyError where there is none."""
     return load_command_class(get_commands()[name], name).create_parser("octweb", name)
 
 

@@ -18,7 +18,7 @@ TYPES = {"static": ".css .js", "templates": ".html .css", "octweb": ".py", "trai
 
 
 def sources() -> Iterator[Path]:
-    """The files of the project in which a custom property may be written."""
+    """Yield the files of the project in which a custom property may be written."""
     for folder, suffixes in TYPES.items():
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in suffixes.split() and "vendor" not in path.parts:

@@ -252,7 +252,7 @@ def grades(owner, staff, media):
 
 
 def changes_without_browser(model, text, values, tmp_path):
-    """The smallest change of `grade` and its size, by each call and command."""
+    """Return the smallest change of `grade` and its size, by each call and command."""
     client = Client()
     client.force_login(model.owner)
     (record,) = explain(client, model, {"rows": [values]}).json()["explanations"]
@@ -293,7 +293,7 @@ def answer_questions(page, values):
 
 
 def written_change(text):
-    """The grade before and after the first change in a text."""
+    """Return the grade before and after the first change in a text."""
     to, at = re.search(r"grade (?:were )?(\d+(?:\.\d+)?) instead of (\d+)", " ".join(text.split())).groups()
     return float(at), float(to)
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def held_threshold(owner, model, serve):  # noqa: F811
-    """A workbench with a held threshold at the root, and the column that it asks for."""
+    """Return a workbench with a held threshold at the root, and the column that it asks for."""
     bench = actions.open_for(owner=owner, model=model)
     column = next(
         c["name"] for c in bench.dataset.columns if c["kind"] == "numeric" and c["name"] != bench.dataset.target

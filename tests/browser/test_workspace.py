@@ -35,7 +35,7 @@ MOST_BYTES = 640_000  # includes 37 kB for the font
 
 
 def stored(owner, name, columns, X, labels, *, method="cart", **parameters):
-    """A data set of these rows and a model that was trained on three quarters of them."""
+    """Return a data set of these rows and a model that was trained on three quarters of them."""
     head = ",".join([*columns, "answer"])
     lines = [",".join([*(f"{x:.3f}" for x in row), label]) for row, label in zip(X, labels, strict=True)]
     text = "\n".join([head, *lines]) + "\n"
@@ -60,7 +60,7 @@ def twenty(owner, media):
 
 
 def complete(level: int) -> Draft:
-    """A tree of 64 leaves: one column per level, cut at 0."""
+    """Return a tree of 64 leaves: one column per level, cut at 0."""
     if level == 6:
         return DraftLeaf()
     split = Threshold(feature=10 * level + 4, threshold=0.0)

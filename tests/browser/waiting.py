@@ -24,7 +24,7 @@ def until(page: Any, expression: str) -> None:
 
 
 def overflow(page: Any) -> int:
-    """The pixels by which a page is too wide; a figure follows the window a moment later."""
+    """Return the pixels by which a page is too wide; a figure follows the window a moment later."""
     end = time.monotonic() + PATIENCE / 4
     while (over := page.evaluate(WIDER)) > 0 and time.monotonic() < end:
         page.wait_for_timeout(50)
@@ -63,7 +63,7 @@ def choose_last_point(page: Any, figure: str) -> None:
 
 
 def address(page: Any) -> str:
-    """The address that the page has now: Playwright hears of a change that a script made a moment later."""
+    """Return the page's current address. Playwright learns of a script's change a moment later."""
     return page.evaluate("location.href")
 
 

@@ -15,7 +15,7 @@ class Windows:
         self._taken: list[tuple[dict[str, Any], Any]] = []
 
     def take(self, **options: Any) -> Any:
-        """A context without cookies and storage that no other page of the test has."""
+        """Return a context without cookies and storage that no other page of the test has."""
         found = next((kept for kept in self._free if kept[0] == options), None)
         if found is not None:
             self._free.remove(found)
@@ -26,7 +26,7 @@ class Windows:
         return found[1]
 
     def page(self, *, width: int = 1440, height: int = 900, dark: bool = False, **options: Any) -> Any:
-        """A page of this size and theme in a context of its own."""
+        """Return a page of this size and theme in a context of its own."""
         page = self.take(**options).new_page()
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light")

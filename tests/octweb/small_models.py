@@ -61,5 +61,5 @@ def _trained(method: str, folds: int, parameters: tuple[tuple[str, Any], ...]) -
 
 
 def trained(method: str, folds: int = 0, **parameters: Any) -> dict[str, Any]:
-    """The document of a tree of `method` on the small table: trained once, and a copy for each test, which may change it."""
+    """Return the document of a tree of `method` on the small table: a copy that the test may change."""
     return copy.deepcopy(_trained(method, folds, tuple(sorted(parameters.items()))))

@@ -83,7 +83,7 @@ ABSENT = (
 
 
 def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
-    """The routes of all addresses, as they are written in the URL configuration."""
+    """Yield the routes of all addresses, as they are written in the URL configuration."""
     for entry in resolver.url_patterns:
         route = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver):
@@ -93,7 +93,7 @@ def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
 
 
 def name_of(route: str) -> str:
-    """The route as the table writes it, without spaces; the root is `/`."""
+    """Return the route as the table writes it, without spaces; the root is `/`."""
     return route.replace(" ", "") or "/"
 
 
@@ -171,7 +171,7 @@ def refused_decision(model: TreeModel) -> uuid.UUID:
 
 
 def filled(route: str, things: Things) -> tuple[str, bool]:
-    """The address of a route, and whether it names somebody's object; raises AssertionError for an unknown placeholder."""
+    """Return the address of a route, and whether it names somebody's object. Raises AssertionError if unknown."""
     address = route.replace("^", "").replace("\\Z", "").replace("$", "").replace("\\.", ".").replace("/?", "")
     private = False
     own = next((v for p, v in things.by_prefix.items() if p in address), None)
@@ -213,7 +213,7 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
 
 
 def answers(client: Client, address: str) -> dict[str, int]:
-    """The status of each method."""
+    """Return the status of each method."""
     found = {}
     for method in METHODS:
         response = getattr(client, method)(address)
@@ -225,7 +225,7 @@ def answers(client: Client, address: str) -> dict[str, int]:
 
 
 def api_client(user, cookies: SimpleCookie | None = None) -> APIClient:
-    """A client of the user, which signs in unless it gets the cookies of one that did."""
+    """Return a client of the user, which signs in unless it gets the cookies of one that did."""
     client = APIClient(raise_request_exception=False)
     if user is not None:
         client.force_authenticate(user)
@@ -283,7 +283,7 @@ def test_access_table_has_no_old_addresses():
 
 
 def _access(route: str, things: Things, clients: dict[str, Callable[[], APIClient]]) -> list[str]:
-    """The lines of the table for a route: the status of each method for each role."""
+    """Return the lines of the table for a route: the status of each method for each role."""
     address, private = filled(route, things)
     found: dict[str, dict[str, int]] = {}
     for role in ROLES:
@@ -307,7 +307,7 @@ def _access(route: str, things: Things, clients: dict[str, Callable[[], APIClien
 
 
 def rows_of_all_tables() -> dict[str, list[str]]:
-    """The rows of every table, as text, without the stamps that reading may change."""
+    """Return the rows of every table, as text, without the stamps that reading may change."""
     found = {}
     for model in apps.get_models():
         if model._meta.label_lower in STAMPS:
@@ -366,7 +366,7 @@ def _read(client: APIClient, address: str) -> None:
 
 
 def encoded(client: APIClient, body: dict, kind: str) -> tuple[bytes, str]:
-    """The bytes of a body and its content type."""
+    """Return the bytes of a body and its content type."""
     content, content_type = client._encode_data(body, format=kind)
     return content, content_type
 
@@ -487,7 +487,7 @@ def test_no_address_changes_anything_for_a_page_of_another_site(things, owner):
 
 
 def admin_addresses(things: Things) -> list[str]:
-    """Every address of the administration, about the owner's objects where it names one."""
+    """Return every address of the administration, about the owner's objects where it names one."""
     found = []
     for route in sorted({r for r in patterns(get_resolver()) if r.startswith("admin/")}):
         own = next((v for p, v in things.by_prefix.items() if p.rstrip("s/") in route), things.by_prefix["models/"])

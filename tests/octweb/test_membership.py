@@ -40,7 +40,7 @@ DRAWN = {"x", "y"}  # points of the lines of a picture
 
 
 def patients() -> str:
-    """A table of 583 persons with two classes."""
+    """Return a table of 583 persons with two classes."""
     draw = np.random.default_rng(7)
     X = np.round(draw.gamma(3.0, 10.0, size=(ROWS, 4)), 1)
     ill = X[:, 0] + X[:, 1] + draw.normal(0, 12, ROWS) > 60
@@ -63,7 +63,7 @@ def model(owner, staff, media):
 
 
 def row_digests(document: dict, rows: list[list[float]], codes: list[int]) -> np.ndarray:
-    """The digests that earlier versions wrote: the finaliser of splitmix64 over the class and the asked columns."""
+    """Return the digests of earlier versions: splitmix64's finaliser over the class and tested columns."""
     names = [column["name"] for column in document["columns"]]
     used = sorted({names.index(node["split"]["feature"]) for node in document["nodes"] if "split" in node})
     X = np.array(rows)
@@ -80,7 +80,7 @@ def mixed(x: np.ndarray) -> np.ndarray:
 
 
 def candidates(document: dict) -> tuple[list[list[float]], list[int]]:
-    """All 583 persons, as somebody knows them who wants to learn who was in the training."""
+    """Return all 583 persons, as somebody knows them who wants to learn who was in the training."""
     lines = [line.split(",") for line in patients().splitlines()[1:]]
     return [[float(cell) for cell in line[:-1]] for line in lines], [
         document["classes"].index(line[-1]) for line in lines
@@ -108,14 +108,14 @@ def hashes(plain: bytes) -> list[str]:
 
 
 def with_digests(document: dict) -> dict:
-    """The model file as an earlier version wrote it."""
+    """Return the model file as an earlier version wrote it."""
     rows, codes = candidates(document)
     digests = np.sort(row_digests(document, rows, codes)[:440])
     return document | {"training_rows": base64.b64encode(digests.tobytes()).decode()}
 
 
 def per_row_members(value, rows: int, place: str = "") -> list[str]:
-    """The places of a document whose text or list is as long as the table."""
+    """Return the places of a document whose text or list is as long as the table."""
     if isinstance(value, dict):
         return [per_row_member for name, one in value.items() for per_row_member in per_row_members(one, rows, name)]
     if isinstance(value, str):
@@ -127,7 +127,7 @@ def per_row_members(value, rows: int, place: str = "") -> list[str]:
 
 
 def files_of(model, user, client, tmp_path) -> dict[str, bytes]:
-    """Every file and page about the model that this user can get."""
+    """Return every file and page about the model that this user can get."""
     client.force_login(user)
     addresses = [f"/models/{model.pk}/download/{name}/" for name in FORMATS]
     addresses += [f"/models/{model.pk}/?mode={mode}" for mode in ("tree", "proof", "data", "use")]

@@ -7,6 +7,6 @@ import re
 
 
 def visible(page: str) -> str:
-    """The text of a page without tags and scripts, in single spaces."""
+    """Return the text of a page without tags and scripts, in single spaces."""
     text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
     return " ".join(html.unescape(text).replace("\u202f", " ").split())

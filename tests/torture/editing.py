@@ -116,7 +116,7 @@ def _note(site: Site, bench: str, wishes: list[str], answer: tuple[int, Any], as
 
 
 def _steps(site: Site, bench: str) -> list[dict[str, Any]]:
-    """All steps of a workbench."""
+    """Return all steps of a workbench."""
     status, answer = site.call("GET", f"/api/v1/workbenches/{bench}/edits/")
     if status != 200 or not answer:
         raise Broken(f"the steps of workbench {bench} cannot be read: {status}")

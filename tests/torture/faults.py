@@ -28,7 +28,7 @@ GRACE_SECONDS = 10  # the default of OCTWEB_WORKER_GRACE_SECONDS
 
 
 def database(site: Site) -> Any:
-    """A connection of somebody else, which commits by itself."""
+    """Return a separate database connection in autocommit mode."""
     if address := os.environ.get("DATABASE_URL"):
         return psycopg.connect(address, autocommit=True)
     return sqlite3.connect(site.folder / "octweb.sqlite3", timeout=30, isolation_level=None)
@@ -36,7 +36,7 @@ def database(site: Site) -> Any:
 
 @contextlib.contextmanager
 def held(site: Site, table: str) -> Iterator[None]:
-    """Somebody holds the whole database (SQLite), or one table of it (PostgreSQL), for the length of a `with` block."""
+    """Lock the whole database (SQLite), or one table of it (PostgreSQL), during a `with` block."""
     with contextlib.closing(database(site)) as holder:
         if "DATABASE_URL" in os.environ:
             holder.execute("BEGIN")
@@ -66,7 +66,7 @@ def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str
 
 
 def _running(site: Site, time_limit: float) -> dict[str, Any]:
-    """A run of some seconds that has begun."""
+    """Return a run of some seconds that has begun."""
     status, run = site.new_run("hard", "odt", depth=3, time_limit=time_limit)
     if status != 201:
         raise Broken(f"a run is refused: {status} {str(run)[:200]}")
@@ -121,7 +121,7 @@ def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> s
 
 
 def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """A terminated worker releases its run within its grace period, and another worker finishes it."""
+    """Terminate a worker. It must release its run within its grace period, and another worker finish it."""
     run = _running(site, time_limit=6)
     started = time.monotonic()
     gone = list(site.workers)

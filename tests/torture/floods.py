@@ -21,7 +21,7 @@ FLAT_MB = 30.0  # allocators and caches fill up for a while; an hour with 317,80
 
 
 def mutated(draw: random.Random, valid: bytes) -> bytes:
-    """A valid body with a few wounds."""
+    """Return a valid body that is damaged in one to four places."""
     content = bytearray(valid)
     for _ in range(draw.randint(1, 4)):
         kind = draw.randrange(6)
@@ -44,7 +44,7 @@ def mutated(draw: random.Random, valid: bytes) -> bytes:
 
 
 def prediction_bodies(model: dict[str, Any]) -> list[tuple[str, bytes]]:
-    """A valid call of the own API, and of the Open Inference Protocol."""
+    """Return valid calls of both APIs: path and body."""
     row = {"width": 1.5, "height": 3, "colour": "red"}
     tensors = [
         {"name": n, "datatype": "BYTES" if isinstance(v, str) else "FP64", "shape": [2], "data": [v, v]}

@@ -45,7 +45,7 @@ class Mix:
         self.trainings = 0
 
     def run(self) -> str:
-        """All of it for the time; raises Broken where a call failed or the memory grew."""
+        """Run all loads for the time. Raises Broken if a call fails or memory grows."""
         model = self.site.approved_model()
         tasks = [self.trainer, self.trainer, self.lister, self.uploader, self.sampler]
         with concurrent.futures.ThreadPoolExecutor(len(tasks) + 2) as pool:
@@ -73,7 +73,7 @@ class Mix:
         line.close()
 
     def _ask(self, line: http.client.HTTPConnection, address: str, content: bytes, headers: dict[str, str]) -> int:
-        """The status; a kept connection that was closed in between is opened again once, as clients do."""
+        """Return the status; a kept connection that was closed in between is opened again once, as clients do."""
         for attempt in range(2):
             try:
                 line.request("POST", address, content, headers)
@@ -165,7 +165,7 @@ def addresses(model: dict[str, Any]) -> tuple[str, str]:
 
 
 def body(model: dict[str, Any], address: str, n: int) -> bytes:
-    """A valid call with `n` rows of the small table."""
+    """Return the body of a valid call with `n` rows of the small table."""
     row = {"width": 1.5, "height": 3, "colour": "red"}
     if address.startswith("/api"):
         return json.dumps({"rows": [row] * n}).encode()

@@ -166,7 +166,7 @@ class Site:
         return self.call("POST", "/api/v1/runs/", body, Content_Type="application/json", Idempotency_Key=key)
 
     def approved_model(self) -> dict[str, Any]:
-        """A model of the small table that clients may call; made where there is none yet."""
+        """Return a model of the small table that clients may call; made where there is none yet."""
         _, run = self.new_run("small", "cart", key="for-predictions", depth=2)
         self.wait(lambda: self.run(run["id"]).get("status") in ENDED, PATIENCE, "the run of a small tree does not end")
         model = self.run(run["id"]).get("model")
@@ -192,7 +192,7 @@ class Site:
         return [self.folder / "runs"]
 
     def children(self, word: str = "train") -> list[psutil.Process]:
-        """The training processes of this site, or those of `edit`, by the folder in which they work: a fork shows no command."""
+        """Return the training processes (or those of `edit`) by their folders, since a fork shows no command."""
         found = []
         for process in psutil.process_iter():
             try:

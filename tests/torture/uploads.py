@@ -115,7 +115,7 @@ def _judge(watch: Watch, *, clock: bool, grown: float = GROWN_MB) -> None:
 
 
 def numbers(megabytes: float, draw: random.Random) -> bytes:
-    """A table of twenty columns of numbers and a class."""
+    """Return a table of twenty columns of numbers and a class."""
     lines = [
         ",".join([*(f"{draw.random() * 100:.5f}" for _ in range(20)), draw.choice(("yes", "no"))]) for _ in range(2000)
     ]

@@ -68,7 +68,7 @@ def random_matrix(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], ro
 
 
 def random_split(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], matrix: np.ndarray) -> Split:
-    """A split whose threshold is often exactly a value (or a sum) of a row; with a side for empty cells where its columns learn one."""
+    """Return a split whose threshold often equals a value or sum of a row, with a side for empty cells if learned."""
     split = _present_split(rng, schema, matrix)
     if isinstance(split, Subset) or any(schema[j].missing is not MissingPolicy.LEARN for j in split.deciding):
         return split
@@ -127,7 +127,7 @@ def _present_split(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], m
 
 
 def _value(rng: np.random.Generator, values: np.ndarray) -> float:
-    """A finite value of the column, or a number between them."""
+    """Return a finite value of the column, or a number between them."""
     finite = values[np.isfinite(values)]
     return float(rng.choice(finite)) if len(finite) and rng.random() < 0.8 else float(rng.normal())
 
@@ -135,7 +135,7 @@ def _value(rng: np.random.Generator, values: np.ndarray) -> float:
 def random_draft(
     rng: np.random.Generator, schema: tuple[ColumnSchema, ...], matrix: np.ndarray, depth: int, classes: int
 ) -> Draft:
-    """A draft of at most `depth`; leaves with and without a label."""
+    """Return a draft of at most `depth`; leaves with and without a label."""
     if depth == 0 or rng.random() < 0.15:
         return DraftLeaf(label=int(rng.integers(classes)) if rng.random() < 0.5 else None)
     return DraftBranch(
@@ -148,7 +148,7 @@ def random_draft(
 def random_tree(
     seed: int, *, rows: int = 60, holes: bool = True, depth: int = 5, learn: float = 0.6
 ) -> tuple[Tree, np.ndarray]:
-    """A tree over random columns and the matrix (rows, columns) that it was grown from."""
+    """Return a tree over random columns and the matrix (rows, columns) that it was grown from."""
     rng = np.random.default_rng(seed)
     schema = random_schema(rng, int(rng.integers(1, 12)), learn=learn)
     matrix = random_matrix(rng, schema, rows, holes=holes)
@@ -198,7 +198,7 @@ def naive_left(split: Split, row: np.ndarray) -> bool:
 
 
 def naive_leaf(tree: Tree, row: np.ndarray) -> int:
-    """The leaf of one row, in plain Python."""
+    """Return the leaf of one row, in plain Python."""
     v = tree.nodes[0]
     while v.split is not None:
         v = tree.nodes[v.left if naive_left(v.split, row) else v.right]
@@ -206,7 +206,7 @@ def naive_leaf(tree: Tree, row: np.ndarray) -> int:
 
 
 def cells(tree: Tree, row: np.ndarray) -> dict[str, float | str | None]:
-    """The row as a person would give it: categories as text, missing as None, an unknown code as unknown text."""
+    """Return the row as a user would send it: categories as text, missing as None, unknown codes as unknown text."""
     record: dict[str, float | str | None] = {}
     for value, column in zip(row, tree.schema, strict=True):
         if np.isnan(value):

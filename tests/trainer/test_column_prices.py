@@ -23,7 +23,7 @@ from trainer.training.run import TrainRequest, fit, train
 
 
 def least_cost(answers, columns, prices, costs, weights, depth, price, limits):
-    """The least cost of all trees over answers (rows, questions) that ask `columns`; rows pay `prices` once for a column."""
+    """Return the least cost of all trees over `columns` of answers (rows, features); a row pays a column once."""
     known = {}
     least = limits.get("min_leaf", 1)
 
@@ -80,7 +80,7 @@ def questions_of(table, labels, weights):
 
 
 def limits_of(method, seed):
-    """The further limits of a random case."""
+    """Return the further limits of a random case."""
     limits = {"min_leaf": 2 + seed % 3} if seed % 4 == 0 else {}
     if seed % 3 == 1:
         limits["max_columns"] = seed // 3 % 3

@@ -16,7 +16,7 @@ from trainer.training.run import TrainRequest
 
 
 def least_by_leaves(answers, costs, depth):
-    """The least cost of trees of exactly 1, 2, … leaves over yes/no answers (rows, questions); a number that no tree has is left out."""
+    """Return the least cost of trees with exactly 1, 2, … leaves over binary features, if any."""
 
     @cache
     def best(rows, height):

@@ -59,7 +59,7 @@ def text_of(costs):
 
 
 def weighted_costs(table, labels, weights, costs):
-    """The weighted cost of each answer in each row, exact fractions (rows, classes)."""
+    """Return the weighted cost of each answer in each row, exact fractions (rows, classes)."""
     amounts = table.columns[-1].values.tolist()
     found = np.empty((len(labels.codes), len(labels.classes)), object)
     for i, code in enumerate(labels.codes):
@@ -71,7 +71,7 @@ def weighted_costs(table, labels, weights, costs):
 
 
 def least_cost(answers, costs, depth, price, counts=None, least=1):
-    """The least cost of all trees over yes/no answers (rows, questions), each leaf at a price and of at least `least` of `counts`."""
+    """Return the least cost of all trees over binary features; a leaf has a price and at least `least` of `counts`."""
     known = {}
     counts = np.ones(len(costs), int) if counts is None else counts
 
@@ -91,7 +91,7 @@ def least_cost(answers, costs, depth, price, counts=None, least=1):
 
 
 def questions_of(method, table, labels, weights, settings):
-    """The answers to the questions that a method may ask."""
+    """Return the answers to the questions that a method may ask."""
     if method != "exact-numeric":
         problem = pose(table, labels, settings, weights=weights)
         return problem.binary.bits(table).astype(bool)

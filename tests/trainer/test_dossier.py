@@ -42,7 +42,7 @@ def left(split, row):
 
 
 def counted(document, data):
-    """Each row of the file as (texts, whether it was held out, answer, leaf)."""
+    """Return each row of the file as (texts, whether it was held out, answer, leaf)."""
     rows = list(csv.DictReader(data.read_text().splitlines()))
     held = document["rows"]["held_out"] or "0" * len(rows)
     found = []

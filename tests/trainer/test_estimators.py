@@ -104,7 +104,7 @@ def passed(results: list[dict]) -> int:
 
 
 def _best_stump(problem, settings, monitor) -> Solution:
-    """The best tree of at most one split, by trying every value of every column."""
+    """Return the best tree of at most one split, by trying every value of every column."""
     trees = [DraftLeaf()]
     for j in range(problem.matrix.shape[1]):
         for cut in np.unique(problem.matrix[:, j])[:-1]:
@@ -244,7 +244,7 @@ EXACT = [m for m in METHODS if m.guarantee is Guarantee.TREE]
 
 
 def small(method: Method, **more) -> object:
-    """An estimator for twelve rows; a topology takes the place of the depth, and there is no price of leaves."""
+    """Return an estimator for twelve rows; a topology takes the place of the depth, and there is no price of leaves."""
     known = {p.name for p in method.parameters}
     wanted = {"depth": 1, "topology": "depth-1", "binarise": "all-thresholds", "leaf_penalty": 0.0, "time_limit": 600.0}
     return make_classifier(method.id, **{k: v for k, v in (wanted | more).items() if k in known})
@@ -276,7 +276,7 @@ def proved_as_weighed(found, X, y, weights, depth) -> None:
 
 
 def weighed(X, y, weights, depth) -> float:
-    """The largest weight that a tree of this depth classifies correctly."""
+    """Return the largest weight that a tree of this depth classifies correctly."""
     best = max(weights[y == 0].sum(), weights[y == 1].sum())
     if depth:
         for j in range(X.shape[1]):

@@ -18,7 +18,7 @@ backends = pytest.mark.parametrize("name", BACKENDS)
 
 
 def knapsack(items: int, seed: int = 0) -> tuple[IntegerProgram, object, np.ndarray, np.ndarray]:
-    """A knapsack with 0/1 items, its variables, values and weights."""
+    """Return a knapsack with 0/1 items, its variables, values and weights."""
     r = np.random.default_rng(seed)
     value = r.integers(5, 40, items)
     weight = r.integers(5, 40, items)

@@ -242,7 +242,7 @@ def admits(limit, tree, table, labels, weights):
 
 
 def rate_difference(favoured, values, among, weights):
-    """The largest difference of the rates of the groups of a column; its empty cells are a group."""
+    """Return the largest difference of the rates of the groups of a column; its empty cells are a group."""
     empty = np.isnan(values)
     groups = [empty, *(values == value for value in np.unique(values[~empty]))]
     totals = [int(weights[group & among].sum()) for group in groups]
@@ -255,7 +255,7 @@ def rate_difference(favoured, values, among, weights):
 
 
 def small_table(rng):
-    """A table of two columns or more, with few questions."""
+    """Return a table of two columns or more, with few questions."""
     while True:
         table, labels = random_table(rng)
         if len(table.columns) > 1 and 2 <= len(questions(table)) <= 9:

@@ -45,7 +45,7 @@ def frame():
 
 
 def written(path, X, y, target="class"):
-    """The table as docs/checking.md says to write it."""
+    """Return the table as docs/checking.md says to write it."""
     columns = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     columns.assign(**{target: np.asarray(y)}).to_csv(path, index=False)
     return path

@@ -229,7 +229,7 @@ def test_next_step_of_folds_proposes_no_folds() -> None:
 
 
 def sized(chosen: int, *tried: int) -> dict[str, Any]:
-    """A choice of sizes as a training states it."""
+    """Return a choice of sizes as a training states it."""
     return {
         "reason": "",
         "tried": [

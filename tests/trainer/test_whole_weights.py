@@ -22,14 +22,14 @@ def real_weights(seed, n):
 
 
 def shares(weights):
-    """Each weight's share of all weight."""
+    """Return each weight's share of all weight."""
     exact = [Fraction(w) for w in weights.tolist()]
     total = sum(exact, Fraction(0))
     return [w / total for w in exact]
 
 
 def largest_change(given, whole):
-    """The most by which the share of any set of rows differs: that of all rows that gained."""
+    """Return the most by which the share of any set of rows differs: that of all rows that gained."""
     pairs = zip(shares(given), shares(whole), strict=True)
     return sum((max(a - b, Fraction(0)) for a, b in pairs), Fraction(0))
 

@@ -33,7 +33,7 @@ def reviewed(owner, staff, stranger):
 
 
 def run(capsys, *arguments, **options):
-    """The exit status of `audit`, its lines, and the problems."""
+    """Return the exit status of `audit`, its lines, and the problems."""
     try:
         call_command("audit", *arguments, **options)
         status = 0

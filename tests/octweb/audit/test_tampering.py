@@ -128,7 +128,7 @@ def change(kind, column, value, pk):
 
 
 def sql_of(value, staff, model):
-    """The keys of other rows, in place of their names."""
+    """Return the keys of other rows, in place of their names."""
     other = TreeModel.objects.exclude(pk=model.pk).get()
     if value == "DATASET":
         wrong = Dataset.objects.get(pk=model.dataset_id)

@@ -68,7 +68,7 @@ def outcomes(recorded):
 
 
 def best_correct(matrix, codes, depth):
-    """The most rows that a tree of this depth gets right, by trying every tree: thresholds, and single categories of the last column."""
+    """Return the most correct rows of a tree of this depth, over all thresholds and single categories."""
     leaf = int(np.bincount(codes, minlength=3).max()) if len(codes) else 0
     if depth == 0 or len(codes) == 0:
         return leaf

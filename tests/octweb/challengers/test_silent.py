@@ -21,7 +21,7 @@ WORDS = ("blue", "green", "red", "grey")
 
 @cache
 def file_of(seed: int, *, classes=("no", "yes"), missing=MissingPolicy.LEARN, words=WORDS, names=("x", "y"), unit=""):
-    """A small tree over two numeric columns and one of words; a different target and order for each seed."""
+    """Return a small tree over two numeric columns and one of words; a different target and order for each seed."""
     rng = np.random.default_rng(seed)
     rows = 80
     numbers = rng.integers(0, 6, (rows, 2)).astype(float)
@@ -61,7 +61,7 @@ def rows_to_ask(rng, count):
 
 
 def own_answer(file, row):
-    """The class that the model gives to a row sent to it; None if it refuses the row."""
+    """Return the class that the model gives to a row sent to it; None if it refuses the row."""
     tree = file.tree
     try:
         matrix = parse_rows(tree.schema, tree.used_columns, [row], refused=tree.refused_columns).matrix

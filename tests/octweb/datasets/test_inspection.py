@@ -48,7 +48,7 @@ def start(page) -> str:
 
 
 def fields_of(shown) -> dict[str, str]:
-    """The fields of the form as the preview shows them."""
+    """Return the fields of the form as the preview shows them."""
     found = {"seen": shown.context["seen"], "target": "answer"}
     for i, column in enumerate(shown.context["columns"]):
         found |= {f"role-{i}": column["role"], f"kind-{i}": column["kind"], f"missing-{i}": column["missing"]}

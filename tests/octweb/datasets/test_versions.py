@@ -96,7 +96,7 @@ def test_recoded_categories_are_said(first, words, sentence):
 
 
 def codes(count, form):
-    """A table with `count` categories, and its rows under other codes."""
+    """Return a table with `count` categories, and its rows under other codes."""
     return "code,size,class\n" + "".join(
         f"{form(i % count)},{i * i % 17},{'pq'[i % 3 == 0]}\n" for i in range(3 * count)
     )

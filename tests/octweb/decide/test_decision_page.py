@@ -43,7 +43,7 @@ def record(client, model, **form):
 
 
 def typed(model, row):
-    """The form of a row of the matrix."""
+    """Return the form of a row of the matrix."""
     tree = model_file(model).tree
     form = {"typed": "1"}
     for j in tree.used_columns:
@@ -264,7 +264,7 @@ def test_rows_are_shown_to_nobody_who_may_not_see_them(model, owner, staff, stra
 
 
 def without_description(model, owner):
-    """The model as an earlier version wrote its file: its columns name neither decimals nor units."""
+    """Return the model as an earlier version wrote its file: its columns name neither decimals nor units."""
     document = model_file(model).to_json()
     for column in document["columns"]:
         column.pop("decimals", None)

@@ -242,7 +242,7 @@ def names_all_categories(tree, page):
 
 
 def cells_of_page(row, tree, page):
-    """The row in the codes of a page that names only some categories."""
+    """Return the row in the codes of a page that names only some categories."""
     found = []
     for column, j in zip(page["columns"], tree.used_columns, strict=True):
         value = float(row[j])

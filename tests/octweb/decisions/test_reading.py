@@ -191,7 +191,7 @@ def test_place_in_the_chain_is_proved_without_octweb(recorded, ids, client, monk
 
 
 def root_of(leaf, index, size, path):
-    """The verification of RFC 9162, section 2.1.3.2."""
+    """Compute the root hash from an inclusion proof, as in RFC 9162, section 2.1.3.2."""
     digest = bytes.fromhex(leaf)
     last = size - 1
     for text in path:

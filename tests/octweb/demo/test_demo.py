@@ -55,7 +55,7 @@ def _demo(settings, media):
 
 
 def visitor() -> tuple[Client, Visit]:
-    """A browser that pressed the button, and its visit."""
+    """Return a browser that pressed the button, and its visit."""
     browser = Client()
     answer = browser.post(BEGIN)
     assert (answer.status_code, answer["Location"]) == (302, "/")
@@ -68,7 +68,7 @@ def test_sample_button_begins_demo_and_training():
 
 
 def trained(browser: Client) -> TrainingRun:
-    """The run of the first page's button, trained to its end."""
+    """Return the run of the first page's button, trained to its end."""
     answer = browser.post(reverse("start", args=["iris"]))
     run = TrainingRun.objects.latest("created")
     assert answer["Location"] == reverse("runs:detail", args=[run.pk])

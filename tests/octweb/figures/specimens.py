@@ -28,7 +28,7 @@ SPLITS: dict[str, Split] = {
 
 
 def rows(n: int, classes: int, seed: int = 0) -> tuple[Any, Any]:
-    """A matrix (n, 4) with a few missing values, and class codes that depend on it."""
+    """Return a matrix (n, 4) with a few missing values, and class codes that depend on it."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     X[:, 3] = rng.integers(0, len(CATEGORIES), n)
@@ -46,14 +46,14 @@ def names(classes: int) -> tuple[str, ...]:
 
 
 def one_split(kind: str, *, n: int = 400, classes: int = 2) -> tuple[Tree, Any, Any]:
-    """A tree of one split of this kind with its rows."""
+    """Return a tree of one split of this kind with its rows."""
     X, codes = rows(n, classes)
     draft = DraftBranch(split=SPLITS[kind], left=DraftLeaf(), right=DraftLeaf())
     return grow(draft, X, codes, schema=SCHEMA, classes=names(classes)), X, codes
 
 
 def tree_of(leaves: int, *, classes: int = 3, seed: int = 0, n: int = 900) -> Tree:
-    """A tree with exactly this many leaves, of random shape and random splits."""
+    """Return a tree with exactly this many leaves, of random shape and random splits."""
     rng = np.random.default_rng(seed)
     X, codes = rows(n, classes, seed)
     kinds = list(SPLITS.values())

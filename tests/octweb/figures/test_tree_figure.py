@@ -22,12 +22,12 @@ from trainer.tree.splits import Interval, Linear, Threshold
 
 
 def _valid(figure):
-    """The figure as Plotly's own class, which refuses unknown attributes and values; it must be plain JSON."""
+    """Return the figure as Plotly's own class, which refuses unknown attributes and values; it must be plain JSON."""
     return go.Figure(json.loads(json.dumps(figure, allow_nan=False)))
 
 
 def _outlines(trace):
-    """The outlines of a filled trace as lists of points."""
+    """Return the outlines of a filled trace as lists of points."""
     found = [[]]
     for x, y in zip(trace["x"], trace["y"], strict=True):
         if x is None:
@@ -330,7 +330,7 @@ def test_nearly_level_bands_are_wider_and_stay_apart(leaves):
 
 
 def _lopsided(leaves, larger):
-    """A tree that keeps nearly all rows on one side, `larger` times as many as the specimen has."""
+    """Return a tree that keeps nearly all rows on one side, `larger` times as many as the specimen has."""
     tree = tree_of(leaves, classes=2, seed=leaves)
     rows = {v.id: v.rows for v in tree.nodes}
     most = max(rows, key=lambda i: rows[i] if tree.nodes[i].is_leaf else -1)

@@ -50,7 +50,7 @@ def searching(folder, process):
 
 
 def pipes(pid):
-    """The pipes and sockets that a process has open."""
+    """Return the pipes and sockets that a process has open."""
     folder = f"/proc/{pid}/fd"
     opened = {os.path.realpath(f"{folder}/{fd}").rpartition("/")[2] for fd in os.listdir(folder)}
     return {name for name in opened if name.startswith(("pipe:", "socket:"))}

@@ -135,7 +135,7 @@ JUNK = [
 
 
 def _spoil(rng: random.Random, body):
-    """A valid body with one to three things changed."""
+    """Return a valid body with one to three things changed."""
     body = copy.deepcopy(body)
     for _ in range(rng.randint(1, 3)):
         kind = rng.randrange(6)

@@ -126,7 +126,7 @@ def test_weak_leaves_are_named_with_their_shares(register, owner):
 
 
 def highest(share, n, z=1.959964):
-    """The upper end of Wilson's interval."""
+    """Return the upper end of Wilson's interval."""
     centre = share + z * z / (2 * n)
     return (centre + z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))) / (1 + z * z / n)
 

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database,
 
 
 def turned(document: str) -> str:
-    """A valid model file with leaves that say something else."""
+    """Return a valid model file with leaves that say something else."""
     model = json.loads(document)
     model["classes"] = model["classes"][::-1]
     return json.dumps(model)

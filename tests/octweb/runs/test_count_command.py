@@ -43,7 +43,7 @@ def octweb(name: str, *arguments: object, code: int = 0) -> Done:
 
 
 def record(done: Done) -> dict:
-    """The JSON of the last line."""
+    """Return the JSON of the last line."""
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -322,7 +322,7 @@ def test_killed_workers_leave_no_running_task_and_no_folder(owner, media, datase
 
 
 def finished(run):
-    """The run after a training in this process."""
+    """Return the run after a training in this process."""
     assert TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event()).run() == "succeeded"
     return TrainingRun.objects.select_related("model__family").get(pk=run.pk)
 

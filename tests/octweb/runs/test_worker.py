@@ -71,7 +71,7 @@ def end_other_sessions():
 
 
 def jobs_of(process):
-    """The children of a worker's fork server."""
+    """Return the children of a worker's fork server."""
     return [child for server in psutil.Process(process.pid).children() for child in server.children()]
 
 

@@ -37,7 +37,7 @@ DECLARED = {"codes": "category", "decimals as codes": "category"}  # numbers tha
 
 
 def cells_of(kind: str, seed: int) -> list:
-    """The cells of a column: each choice, then a random draw."""
+    """Return the cells of a column: each choice, then a random draw."""
     choices = CHOICES[kind]
     draw = np.random.default_rng(seed).integers(0, len(choices), ROWS - len(choices))
     return choices + [choices[i] for i in draw]
@@ -52,7 +52,7 @@ def is_text(cells: list) -> bool:
 
 
 def forms_of(cells: list) -> dict[str, object]:
-    """The same column as frames of several libraries, all with the column `c` and a column of numbers."""
+    """Return the same column as frames of several libraries, all with the column `c` and a column of numbers."""
     other = [float(i) for i in range(len(cells))]
     columns: dict[str, object] = {"objects": pd.Series(cells, dtype=object)}
     if is_text(cells):
@@ -120,7 +120,7 @@ def forms_of(cells: list) -> dict[str, object]:
 
 
 def records_of(frame) -> list[dict]:
-    """The rows as a client sends them in JSON."""
+    """Return the rows as a client sends them in JSON."""
     columns = {name: [plain(v) for v in frame[name].to_pylist()] if isinstance(frame, pa.Table) else
                [plain(v) for v in frame[name].to_list()] for name in ("c", "n")}  # fmt: skip
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -135,7 +135,7 @@ def plain(cell):
 
 
 def csv_of(frame) -> str:
-    """The text that the library itself writes."""
+    """Return the text that the library itself writes."""
     if isinstance(frame, pd.DataFrame):
         return frame.to_csv(index=False)
     if isinstance(frame, pl.DataFrame):
@@ -161,7 +161,7 @@ def parquet_of(frame, path) -> None:
 
 
 def tensor(name: str, cells: list) -> dict:
-    """A column as a tensor of the type of its cells."""
+    """Return a column as a tensor of the type of its cells."""
     kinds = {type(cell) for cell in cells} - {type(None)}
     datatype = (
         "BOOL"
@@ -297,7 +297,7 @@ class Doors:
 
 
 def training_of(kind: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """A frame with a kind of column, and classes that follow it."""
+    """Return a frame with a kind of column, and classes that follow it."""
     cells = cells_of(kind, 0)
     column = pd.Series(cells)
     frame = pd.DataFrame({"c": column.astype(DECLARED[kind]) if kind in DECLARED else column, "n": 0.5})

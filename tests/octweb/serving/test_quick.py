@@ -70,7 +70,7 @@ def ways(monkeypatch):
 
 
 def wsgi(path: str, body: bytes, token: str, **changes) -> tuple[int, dict[str, str], bytes]:
-    """A call as gunicorn makes it."""
+    """Call the application as gunicorn does."""
     environ = {
         "REQUEST_METHOD": "POST", "PATH_INFO": path, "QUERY_STRING": "", "SERVER_NAME": "localhost", "SERVER_PORT": "80",
         "HTTP_HOST": "localhost", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)),

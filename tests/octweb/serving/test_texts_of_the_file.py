@@ -27,7 +27,7 @@ def cells(i: int) -> dict[str, str]:
 
 
 def plain(i: int) -> dict[str, object]:
-    """The same row as numbers, with the names of the tree's columns."""
+    """Return the same row as numbers, with the names of the tree's columns."""
     import datetime
 
     day = datetime.date(2023, 1 + i % 12, 28 - i % 20)

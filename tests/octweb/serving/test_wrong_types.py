@@ -16,7 +16,7 @@ WRONG = [None, [], {}, [[]], [{}], 0, -1, 1.5, True, "", "x", 10**30, [1, "x", N
 
 
 def parts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value within a document."""
+    """Yield the path of every value within a document."""
     yield path
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from parts(inner, (*path, key))

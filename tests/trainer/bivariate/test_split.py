@@ -57,7 +57,7 @@ def random_table(seed):
 
 
 def stored_value(split, X, y, classes, weight, measure):
-    """The value of the stored line on the uploaded numbers, and that it is the partition the search speaks of."""
+    """Return the impurity of the stored line on the uploaded numbers; check that the partition is the search's."""
     score = np.zeros(len(X))
     for j, a in zip(split.features, split.coefficients, strict=True):
         score = score + a * X[:, j]
@@ -136,7 +136,7 @@ def noisy(seed, n=300, p=5):
 
 
 def by_threads(threads, data, rows, options):
-    """The split that a crew of so many threads finds."""
+    """Return the split that a crew of so many threads finds."""
     crew = WorkerPool(threads=threads)
     found = []
 
@@ -208,7 +208,7 @@ def weighted_pair(X, y, classes, weight):
 
 
 def swept(points, measure, min_leaf):
-    """The best value of the sweep, and the value of the partition that its answer stands for."""
+    """Return the best value of the sweep, and the value of the partition that its answer stands for."""
     best = np.array([math.inf])
     found = np.full(3, -1, np.int64)
     sweep(MEASURES[measure], min_leaf, 10**12, 1e-12, points, Turn(np.zeros(1, np.int64), found, best))

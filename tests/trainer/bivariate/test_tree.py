@@ -159,7 +159,7 @@ def test_errors_of_all_pruned_trees_are_those_of_each(method):
 
 
 def predicted(draft, x):
-    """The class code of a row."""
+    """Return the class code of a row."""
     while hasattr(draft, "split"):
         draft = draft.left if goes_left(draft.split, x[None])[0] else draft.right
     return draft.label

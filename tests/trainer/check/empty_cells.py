@@ -41,7 +41,7 @@ class EmptyCellFiles:
 
 
 def csv_text(table: Table, labels: Labels) -> str:
-    """The table as CSV, an empty cell as an empty text."""
+    """Return the table as CSV, an empty cell as an empty text."""
     lines = [",".join([*table.names, labels.name])]
     for row, code in zip(rows_of(table), labels.codes, strict=True):
         cells = ["" if cell is None else cell if isinstance(cell, str) else f"{cell:g}" for cell in row.values()]

@@ -45,7 +45,7 @@ def frame(rng: np.random.Generator, rows: int, *, gaps: bool) -> pd.DataFrame:
 
 
 def matrix_of(tree: Tree, rows: pd.DataFrame) -> np.ndarray:
-    """The rows as the tree reads them; a missing category is the category for that."""
+    """Return the rows as the tree reads them; a missing category is the category for that."""
     out = np.full((len(rows), len(tree.schema)), np.nan)
     for j, column in enumerate(tree.schema):
         cells = rows.iloc[:, j]

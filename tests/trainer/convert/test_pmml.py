@@ -71,7 +71,7 @@ def test_missing_number_goes_to_default_child_or_is_refused():
 
 
 def filled(fills: dict[str, str]) -> bytes:
-    """A document whose sum of x and z counts an empty cell as a constant; no constant: it does not."""
+    """Return a document whose sum of x and z counts an empty cell as a constant; no constant: it does not."""
     parts = []
     for name, fill in fills.items():
         value = f'<FieldRef field="{name}"/>'

@@ -14,7 +14,7 @@ KEY = "person"
 
 
 def random_rows(rng: np.random.Generator, *, classes: int = 2, empty: bool = True) -> list[list[str]]:
-    """A header and 12 to 60 rows of five columns, a person and a class; each class occurs, and no row follows another's order."""
+    """Return a header and 12 to 60 rows: five columns, a person, and a class. Each class occurs."""
     n = int(rng.integers(12, 60))
     rows = []
     for i in range(n):

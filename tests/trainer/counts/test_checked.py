@@ -28,7 +28,7 @@ def trained(tmp_path):
 
 
 def judged(document: dict, folder: Path, tmp_path: Path) -> str:
-    """The verdict of the checker on a document."""
+    """Return the verdict of the checker on a document."""
     path = tmp_path / "model.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     return verdict(verify(path, folder))

@@ -34,7 +34,7 @@ SETTINGS = ("leaf_penalty", "max_leaves", "min_leaf", "forbidden")
 
 
 def of_rows(path: Path, depth: int, **settings: object):
-    """The tree of `exact` over the same questions, from the rows."""
+    """Return the tree of `exact` over the same questions, from the rows."""
     table, labels, _ = load(path, target=TARGET, ignore=[KEY])
     return train(
         TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": depth, "bins": 4, **settings})

@@ -33,7 +33,7 @@ class Messy:
 
 
 def messy_file(seed: int) -> Messy:
-    """A file made from a seed; about a third has something that cannot be read without a question."""
+    """Return a file made from a seed; about a third has something that cannot be read without a question."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(24, 60))
     decimal, thousands = [(",", "."), (".", ","), (",", " "), (".", "'"), (",", ""), (".", "")][rng.integers(6)]

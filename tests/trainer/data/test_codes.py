@@ -70,7 +70,7 @@ def test_special_values_are_read_as_people_write_them():
 
 
 def coded(seed: int, n: int = 40) -> tuple[Table, Labels, np.ndarray]:
-    """A numeric column with codes, one without, and a category; weights from 0 on."""
+    """Return a numeric column with codes, one without, and a category; weights from 0 on."""
     rng = np.random.default_rng(seed)
     x = np.round(rng.normal(size=n) * 5, 1)
     x[rng.random(n) < 0.3] = rng.choice([-7.0, -8.0, 999.0, 0.5], 1)

@@ -13,7 +13,7 @@ from trainer.errors import DataError
 
 
 def read(text: str, target: str | None = None, **said):
-    """The reading of a text, and its plain columns by name."""
+    """Return the reading of a text, and its plain columns by name."""
     structure = ParsingChoices(**said).structure
     del structure["sheet"]
     raw = read_csv(text.encode() if isinstance(text, str) else text, **structure)

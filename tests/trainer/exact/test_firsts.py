@@ -20,7 +20,7 @@ from trainer.solver_common.binary_problem import BinaryProblem
 
 
 def random_search(seed, **other):
-    """A search over random rows, half of them with weights."""
+    """Return a search over random rows, half of them with weights."""
     rng = np.random.default_rng(seed)
     X = (rng.random((70, 7)) < rng.uniform(0.1, 0.9, 7)).astype(np.uint8)
     weights = rng.integers(1, 4, 70) if seed % 2 else None

@@ -22,7 +22,7 @@ from trainer.table import Labels, numeric_table
 
 
 def difference(every, said, column, favoured, rate):
-    """The largest difference of the shares of rows that are answered `favoured` between the values of a column."""
+    """Return the largest difference between the groups of a column in the share of the answer `favoured`."""
     values = every.problem.table.columns[column].values
     rates = []
     for value in np.unique(values):

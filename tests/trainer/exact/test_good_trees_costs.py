@@ -75,7 +75,7 @@ class CostedTrees:
 
 
 def case_of(seed):
-    """A random case whose rows all have a choice, with session, all trees and their costs; None if it has none."""
+    """Return a random case in which all rows have a choice, with session, trees and costs; None if impossible."""
     table, labels, weights, costs, parameters = random_case(seed, rows=12)
     weighted = weighted_costs(table, labels, weights, costs)
     if not has_choice(weighted):

@@ -32,7 +32,7 @@ def sorted_trees(found):
 
 
 def least_of(g, rows, features, layout):
-    """The least cost of a tree of at most two levels, by numpy from the rows; an empty leaf only makes it dearer, and 32 bits are exact."""
+    """Return the least cost of a tree of depth two, by numpy from the rows. 32 bits are exact here."""
     bits = ((g.rows[rows][:, features >> 6] >> (features & 63).astype(np.uint64)) & np.uint64(1)).astype(np.float32)
     weights = np.stack([g.weights[rows] * (g.classes[rows] == k) for k in (0, 1)]).astype(np.float32)
     both = np.stack([(bits.T * w) @ bits for w in weights])  # axes: class, first feature, second feature

@@ -62,7 +62,7 @@ def plain_optimum(X, y, weights, leaf_cost, *, depth=None, min_leaf=1):
 
 
 def optimum(classifier, depth, min_leaf):
-    """The least cost, in rows, and its fewest leaves over the questions of a fitted classifier."""
+    """Return the least cost, in rows, and its fewest leaves over the questions of a fitted classifier."""
     problem = classifier._search.problem
     bits = problem.binary.bits(problem.table)
     return plain_optimum(bits, problem.y, problem.row_weights, problem.kappa, depth=depth, min_leaf=min_leaf)
@@ -139,7 +139,7 @@ def test_parameter_says_that_it_takes_none():
 
 
 def binary_case(seed):
-    """A problem over yes/no questions, its space, and the lines of its proof."""
+    """Return a problem over yes/no questions, its space, and the lines of its proof."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(3, 7))
     n = int(rng.integers(10, 24))
@@ -172,7 +172,7 @@ def accepted(space, lines):
 
 
 def least(space, lines, path):
-    """The least cost in the integers of the proof of the rows below a path, by plain recursion."""
+    """Return the least cost in the integers of the proof of the rows below a path, by plain recursion."""
     rows = np.all([space.X[:, q // 2] == bool(q % 2) for q in path], axis=0) if path else np.ones(len(space.X), bool)
     unit = lines[0]["scale"] * space.penalty.denominator
     leaf = lines[0]["scale"] * space.penalty.numerator + (lines[0]["scale"] > 1)

@@ -17,7 +17,7 @@ from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 
 def all_trees(X, y, w, classes, depth, min_leaf):
-    """Every tree with its errors and leaves."""
+    """Yield every tree with its errors and leaves."""
     counts = np.bincount(y, w, minlength=classes).astype(int)
     yield None, int(counts.sum() - counts.max()), 1
     for f in range(X.shape[1] if depth else 0):
@@ -30,7 +30,7 @@ def all_trees(X, y, w, classes, depth, min_leaf):
 
 
 def counted_again(X, y, w, classes, depth, min_leaf, leaf_cost):
-    """The number of optimal trees by the checker."""
+    """Return the number of optimal trees by the checker."""
     every = np.ones(X.shape[1], bool)
     space = ProofSpace(
         "questions", X > 0, y, w.astype(np.int64), classes, depth, leaf_cost, min_leaf, None, every, None, ""

@@ -104,7 +104,7 @@ def test_rows_without_a_path_do_not_touch_caches_by_path(depth, one_call, datase
 
 
 def cost_of(g, rows, height):
-    """The cost of the best tree for rows of an instance, by the plain recurrence."""
+    """Return the cost of the best tree for rows of an instance, by the plain recurrence."""
     bits = np.unpackbits(g.rows[rows].view(np.uint8), axis=1, bitorder="little")[:, : g.features]
     return best_cost(bits, g.classes[rows], g.weights[rows], 2, height, Fraction(1, 3))[0]
 

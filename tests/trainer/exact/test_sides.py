@@ -19,7 +19,7 @@ from trainer.solver_common.binary_problem import BinaryProblem
 
 
 def node_of(seed, *, rows=90, questions=9):
-    """A node of random rows with weights, its pair counts, and its instance."""
+    """Return a node of random rows with weights, its pair counts, and its instance."""
     rng = np.random.default_rng(seed)
     X = (rng.random((rows, questions)) < rng.uniform(0.1, 0.9, questions)).astype(np.uint8)
     most = (None, 40, 5000)[seed // 2 % 3]  # with 5000, the weights are listed for each row
@@ -70,7 +70,7 @@ def test_many_questions_are_the_same_problem(questions, seed):
 
 
 def weight_of(words, segment, weights):
-    """The weight of the rows of some words: listed, or by their segments."""
+    """Return the weight of the rows of some words: listed, or by their segments."""
     if len(weights):
         bits = (words[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
         return int((bits.reshape(-1) * weights).sum())

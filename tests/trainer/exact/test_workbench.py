@@ -258,7 +258,7 @@ def _without_labels(tree):
 
 
 def prices_of_enumeration(brute, wishes, tree, rng):
-    """A place of the tree, and the price of each question that could stand there."""
+    """Return a place of the tree, and the price of each question that could stand there."""
     place = str(rng.choice([p for p, _ in places(tree)]))
     path = _ancestors(tree, place)
     others = [w for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
@@ -451,7 +451,7 @@ def test_wishes_ask_either_of_two_categories():
 
 
 def session_of(problem, method="exact", **parameters):
-    """A session on the rows of a problem."""
+    """Return a session on the rows of a problem."""
     given = {"depth": 2, "leaf_penalty": float(problem.leaf_penalty), **parameters}
     return WorkbenchSession(TrainRequest(table=problem.table, labels=problem.labels, method=method, parameters=given))
 

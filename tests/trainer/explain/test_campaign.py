@@ -70,7 +70,7 @@ def draft(rng: np.random.Generator, kind: str, depth: int) -> Draft:
 
 
 def labels_of(tree: Tree, rows: np.ndarray) -> np.ndarray:
-    """The class of each row, by the NumPy twins of the splits."""
+    """Return the class of each row, by the NumPy twins of the splits."""
     found = np.empty(len(rows), np.int64)
     for v, at in zip(tree.nodes, tree.reach(rows), strict=True):
         if v.is_leaf:

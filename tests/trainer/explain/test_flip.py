@@ -39,7 +39,7 @@ CLASSES = ("a", "b", "c")
 
 
 def grid(j, permission):
-    """Every value that column `j` may move to and that could matter; the column's own value is added by the caller."""
+    """Return all relevant values to which column `j` may change. The caller adds its own value."""
     if j == 0:
         return [float(v) for v in range(-14, 15)]
     if j == 1:
@@ -66,7 +66,7 @@ def random_split(rng, sums):
 
 
 def with_side(rng, split):
-    """The split with a side for empty cells; a threshold sometimes asks whether the cell is empty, a sum sometimes fills it."""
+    """Return the split with a side for empty cells; some test emptiness (thresholds) or fill the cell (sums)."""
     if isinstance(split, Threshold) and rng.random() < 0.2:
         return Missing(feature=split.feature)
     if isinstance(split, Linear) and rng.random() < 0.5:
@@ -118,7 +118,7 @@ def random_case(seed, *, sums, holes=False):
 
 
 def best_by_enumeration(tree: Tree, row, permissions, scales, wanted, *, total=False):
-    """The least (changed columns, sum of scaled changes) over all rows of the grid; None where none has a wanted class.
+    """Return the least (changed columns, sum of scaled changes) over the grid; None if no row has a wanted class.
 
     With `total` the least sum, and the columns of the row that has it.
     """

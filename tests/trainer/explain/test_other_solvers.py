@@ -80,7 +80,7 @@ class WholeTree:
     scip: pyscipopt.Model = field(default_factory=pyscipopt.Model)
 
     def least_total(self) -> float | None:
-        """The least size, however many columns change; None where no permitted row has another answer."""
+        """Return the least size, however many columns change; None where no permitted row has another answer."""
         self._build()
         self.scip.setObjective(pyscipopt.quicksum(self.sizes), "minimize")
         self.scip.optimize()
@@ -92,7 +92,7 @@ class WholeTree:
         self._ways()
 
     def solve(self) -> tuple[int, float] | None:
-        """The fewest changed columns and the least size of so many; None where no permitted row has another answer."""
+        """Return the fewest changed columns and their least size; None if no permitted row has another answer."""
         self._build()
         count = pyscipopt.quicksum(self.moved)
         size = pyscipopt.quicksum(self.sizes)
@@ -193,7 +193,7 @@ class WholeTree:
 
 
 def instance(kind: str, seed: int):
-    """A random tree of a kind with 24 rows, their statistics, and what may change."""
+    """Return a random tree of a kind with 24 rows, their statistics, and what may change."""
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     matrix = np.column_stack(
         [rng.integers(-8, 9, 24), rng.integers(-12, 13, 24) / 10, rng.integers(0, 2, 24), rng.integers(0, 3, 24)]
@@ -280,7 +280,7 @@ def least_in_fractions(
 
 
 def sides(tree: Tree, leaf: int) -> list[tuple[list[Fraction], Fraction]]:
-    """The conditions a·x ≤ b of a leaf, closed."""
+    """Return the conditions a·x ≤ b of a leaf, closed."""
     found = []
     for a, b in itertools.pairwise(tree.path_to(leaf)):
         split = tree.nodes[a].split
@@ -291,7 +291,7 @@ def sides(tree: Tree, leaf: int) -> list[tuple[list[Fraction], Fraction]]:
 
 
 def least_at(conditions, row, known, allowed, chosen) -> Fraction | None:
-    """The least size over the vertices of the leaf where only the `chosen` columns move; None where there is none."""
+    """Return the least size over a leaf's vertices if only the `chosen` columns change; None if there is none."""
     limits = [
         (Fraction(str(2 * known[j].low - known[j].high)), Fraction(str(2 * known[j].high - known[j].low)))
         for j in chosen
@@ -318,7 +318,7 @@ def least_at(conditions, row, known, allowed, chosen) -> Fraction | None:
 
 
 def solved(table: list[list[Fraction]]) -> list[Fraction] | None:
-    """The solution of a square system, by elimination; None where it has not exactly one."""
+    """Return the solution of a square system, by elimination; None where it has not exactly one."""
     n = len(table)
     for k in range(n):
         pivot = next((i for i in range(k, n) if table[i][k]), None)

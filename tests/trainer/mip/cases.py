@@ -86,7 +86,7 @@ def violated(model: IntegerProgram, points: np.ndarray) -> np.ndarray:
 
 
 def best_value(inst: Instance) -> Fraction:
-    """The best value of a tree, from the recurrence over all features and both sides, in exact integers."""
+    """Return the best value of a tree, from the recurrence over all features and both sides, in exact integers."""
 
     def best(rows: np.ndarray, height: int) -> int:
         counts = np.bincount(inst.y[rows], weights=inst.weight[rows], minlength=inst.classes)
@@ -101,7 +101,7 @@ def best_value(inst: Instance) -> Fraction:
 
 
 def all_trees(inst: Instance, *, labels: bool = False) -> Iterator[ArrayTree]:
-    """Every tree of the depth, with majority labels or, if `labels`, every labelling."""
+    """Yield every tree of the depth, with majority labels or, if `labels`, every labelling."""
 
     def shapes(v: int) -> Iterator[dict[int, int]]:
         yield {v: LEAF}

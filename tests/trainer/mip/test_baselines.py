@@ -23,7 +23,7 @@ from trainer.milo import BACKENDS, SolveOptions, backend
 
 
 def alone(inst: Instance) -> Ladders:
-    """Every feature a ladder of its own."""
+    """Return ladders of one feature each."""
     return make_ladders(inst, [[f] for f in inst.F])
 
 

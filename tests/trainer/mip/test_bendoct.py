@@ -115,7 +115,7 @@ formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
 
 
 def meddling(form: BendOCT, points: list[np.ndarray], asked: list[int]) -> Callable[[], Hooks]:
-    """The hooks of a formulation that also propose other points, all at once, the first time they are asked; `asked` notes it."""
+    """Return hooks that at their first call also propose other points, all at once; `asked` records it."""
     make = form.hooks
 
     def hooks() -> Hooks:

@@ -55,7 +55,7 @@ Shape = tuple | int  # a class, or (column of the split, subtree for 0, subtree 
 
 @cache
 def judged(bins: int = BINS) -> list[tuple[Shape, np.ndarray]]:
-    """Every labelled tree of depth 2 with its predictions."""
+    """Return every labelled tree of depth 2 with its predictions."""
     encoding = encode_binary(sample()[0], Scheme.QUANTILE_THRESHOLDS, bins, np.ones(N, np.int64))
     questions = list(zip((f.column for f in encoding.features), encoding.bits(sample()[0]).T, strict=True))
     stumps: list[tuple[Shape, np.ndarray]] = [(k, np.full(N, k)) for k in (0, 1)]
@@ -82,7 +82,7 @@ def leaves(shape: Shape) -> list[int]:
 
 
 def paths(shape: Shape) -> list[set[int]]:
-    """The columns asked on each path to a leaf."""
+    """Return the columns asked on each path to a leaf."""
     if isinstance(shape, int):
         return [set()]
     return [{shape[0]} | rest for side in shape[1:] for rest in paths(side)]

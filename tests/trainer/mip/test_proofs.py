@@ -25,7 +25,7 @@ from trainer.training.run import TrainRequest, TrainResult, save, train
 
 
 def trained(folder: Path, text: str, method: str, **parameters: Any) -> tuple[TrainResult, list[Path]]:
-    """A training with its files: model, data, proof."""
+    """Return a training with its files: model, data, proof."""
     paths = [folder / name for name in ("model.json", "rows.csv", "proof.jsonl")]
     paths[1].write_text(text)
     table, labels, *_ = load(paths[1], target="class")

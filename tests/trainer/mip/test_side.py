@@ -75,7 +75,7 @@ def constrained(seed: int) -> tuple[Instance, list[SideConstraint]]:
 
 @cache
 def case(seed: int) -> tuple[Instance, list[SideConstraint], Fraction | None]:
-    """A constrained instance and the value of its best admitted tree, found once for all formulations and solvers."""
+    """Return a constrained instance and the value of its best admitted tree, cached for all solvers."""
     inst, side = constrained(seed)
     return inst, side, best_value(inst, side)
 
@@ -162,7 +162,7 @@ def judged(inst: Instance) -> Judged:
 
 
 def best_within(trees: Judged, delta: Fraction) -> Fraction:
-    """The best value of a tree whose rates differ by at most `delta`."""
+    """Return the best value of a tree whose rates differ by at most `delta`."""
     return max(value for value, difference in trees if difference <= delta)
 
 
@@ -300,7 +300,7 @@ def test_infeasible_stays_infeasible_if_reachable_is_unknown(error, monkeypatch)
 
 @cache
 def complete_case(seed: int) -> tuple[Instance, list[SideConstraint], Fraction | None]:
-    """A constrained instance without a price of leaves, and the value of its best admitted complete tree."""
+    """Return a constrained instance without a price of leaves, and the value of its best admitted complete tree."""
     inst, side = constrained(seed)
     inst = replace(inst, kappa=Fraction(0))
     complete = (t for t in all_trees(inst, labels=True) if len(t.leaves) == 1 << inst.depth)

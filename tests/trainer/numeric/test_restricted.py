@@ -45,7 +45,7 @@ class AllTrees:
                 yield rows[yes], rows[~yes], column
 
     def least(self, rows, height, price, weights, tested=frozenset()):
-        """The least cost of a tree, with a price of each leaf and of each tested column."""
+        """Return the least cost of a tree, with a price of each leaf and of each tested column."""
         key = rows.tobytes(), height, tested
         if key not in self.known:
             best = min(self.costs[rows].sum(axis=0)) + price
@@ -139,7 +139,7 @@ def test_search_with_pairs_and_prices_on_few_tables():
 
 
 def binary_case(seed):
-    """A random table with empty cells, for two or three classes."""
+    """Return a random table with empty cells, for two or three classes."""
     table, labels, weights, parameters = random_case(seed)
     if seed % 4 == 3:
         codes = np.random.default_rng(seed).integers(0, 3, len(table)).astype(np.int32)

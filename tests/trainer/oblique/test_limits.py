@@ -29,7 +29,7 @@ CHARGES = (Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1), Fraction(3,
 
 
 def points(seed, most=6):
-    """An instance of few points; `min_leaf` from 2 to 4."""
+    """Return an instance of few points; `min_leaf` from 2 to 4."""
     inst = instance(seed)[1]
     keep = np.random.default_rng(seed).permutation(len(inst.Z))[:most]
     inst = replace(inst, Z=inst.Z[keep], counts=inst.counts[keep], group=np.arange(len(keep)))
@@ -37,7 +37,7 @@ def points(seed, most=6):
 
 
 def optimum(name, form, hooks, inst):
-    """The proved value, and the best tree that the point of the solver gives."""
+    """Return the proved value, and the best tree that the point of the solver gives."""
     lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth, charge=inst.charge, columns=inst.Z.shape[1])
     outcome = backend(name).solve(form.model, hooks, SolveOptions(time=60, absolute_gap=lattice.gap))
     return lattice.floor(outcome.bound), form.read(outcome.values)

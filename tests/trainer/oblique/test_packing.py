@@ -253,7 +253,7 @@ def test_the_rows_of_planes_change_no_optimum(name, first):
 
 
 def grid():
-    """A checkerboard in two columns, and a third one that is a multiple of the first: no tree of depth two comes near."""
+    """Return a checkerboard in two columns, with a multiple of the first as a third: too hard for depth two."""
     X = np.array(list(itertools.product(range(5), range(5))), float)
     return np.column_stack([X, 2.5 * X[:, 0] + 1]), ((X[:, 0] + X[:, 1]) % 2).astype(int)
 

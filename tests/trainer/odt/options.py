@@ -59,7 +59,7 @@ def applies(option: str, solver: str) -> bool:
 
 
 def instance(option: str, seed: int) -> tuple[Problem, str, dict[str, Any]]:
-    """A problem, a topology and the settings of one instance of an option."""
+    """Return a problem, a topology and the settings of one instance of an option."""
     variants = OPTIONS[option]
     settings = dict(variants[seed % len(variants)])
     problem = table(seed, settings.pop("classes", 2), settings.pop("numeric", False), settings.pop("weighted", False))
@@ -67,7 +67,7 @@ def instance(option: str, seed: int) -> tuple[Problem, str, dict[str, Any]]:
 
 
 def table(seed: int, classes: int, numeric: bool, weighted: bool) -> Problem:
-    """A random problem; both ends of the classes occur."""
+    """Return a random problem; both ends of the classes occur."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 10))
     p = int(rng.integers(1, 4))

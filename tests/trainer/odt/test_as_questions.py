@@ -124,7 +124,7 @@ def test_both_checkers_read_proofs_over_chosen_columns(tmp_path):
 
 
 def without(data, columns, **parameters):
-    """The objective of the best tree that does not ask these columns."""
+    """Return the objective of the best tree that does not ask these columns."""
     kinds = {name: "categorical" for name in "abc" if name not in columns}
     table, labels, *_ = load(data, target="class", kinds=kinds, ignore=sorted(columns))
     request = TrainRequest(table=table, labels=labels, method="odt", parameters=parameters, test_share=0, folds=0)

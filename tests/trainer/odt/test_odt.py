@@ -33,7 +33,7 @@ def problem_of(columns, codes, kinds):
 
 
 def partitions(problem, card):
-    """All sets of rows that some test sends left: every subset of a categorical column, every threshold of a numeric one."""
+    """Return all sets of rows that a split sends left: subsets of categories, and thresholds."""
     found = {frozenset()}
     n = len(problem.y)
     for column in problem.table.columns:

@@ -25,7 +25,7 @@ TOPOLOGIES = ("depth-1", "depth-2", "depth-2.5", "[.[..]]", "depth-3")
 
 
 def reachable(problem, shape, card):
-    """All pairs of correct positives and negatives (class 1 positive) that a tree of the topology reaches, not dominated."""
+    """Return the Pareto front of correct positives and negatives of all trees of the topology (class 1 positive)."""
     tests = partitions(problem, card)
     known = {}
 

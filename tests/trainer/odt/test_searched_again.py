@@ -36,7 +36,7 @@ def shape_of(text: str):
 
 
 def posed(problem: Problem):
-    """The columns and the weights of the classes as the searches take them."""
+    """Return the columns and the weights of the classes as the searches take them."""
     columns = [
         (np.unique(c.values, return_inverse=True)[1].reshape(-1), c.kind is ColumnKind.NUMERIC)
         for c in problem.table.columns
@@ -47,7 +47,7 @@ def posed(problem: Problem):
 
 
 def case(seed: int, classes: int):
-    """A random table, a topology, and the largest subset."""
+    """Return a random table, a topology, and the largest subset."""
     problem = table(seed, classes, seed % 5 == 0, seed % 3 == 0)
     return problem, SHAPES[seed % len(SHAPES)], (0, 0, 1, 2)[seed // 7 % 4]
 

@@ -33,7 +33,7 @@ EMPTY_CELLS = ("is empty", "<= 0.25", "<= 1 empty yes", "<= 1 empty no", "<= 1.2
 
 
 def table(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> Table:
-    """A table of columns of codes with their categories, of numbers where there are none."""
+    """Return a table of columns of codes with their categories, of numbers where there are none."""
     made = [
         Column(
             schema=ColumnSchema(
@@ -70,7 +70,7 @@ def random_problem(rng: np.random.Generator, *, deep: bool) -> Problem:
 
 
 def with_empty_cells(rng, problem: Problem) -> Problem:
-    """The problem with a column of numbers or more, whose cells are partly empty; often one value alone is left."""
+    """Return the problem with one or more numeric columns that are partly empty, often all but one value."""
     columns = []
     for column in problem.table.columns:
         if len(columns) == 0 or column.kind is ColumnKind.NUMERIC:
@@ -236,7 +236,7 @@ def test_price_lists_give_the_cheapest_question_of_each_column(seed):
 
 
 def check_price_list(bench, found, texts, wishes, brute, rng):
-    """The price list of some place against all trees that ask the same above it; returns the place and the prices by column."""
+    """Compare a price list with all trees that agree above the place; return the place and the prices by column."""
     tree = plain(found.tree)
     place = str(rng.choice([p for p, _ in places(tree)]))
     spoken = [brute.spoken(w) for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
@@ -301,7 +301,7 @@ def test_wishes_in_uneven_topology_agree_with_enumeration(seed):
 
 
 def all_shapes(height):
-    """The tree of one leaf and the topologies of all others, as `laid_out` takes trees."""
+    """Return the tree of one leaf and the topologies of all others, as `laid_out` takes trees."""
     below = all_shapes(height - 1) if height else []
     return [None, *(("a question", yes, no) for yes in below for no in below)]
 
@@ -445,7 +445,7 @@ def test_categories_that_cannot_be_joined_are_refused(wish, word):
 
 
 def with_level(column):
-    """The column with a category more, which never occurs."""
+    """Return the column with a category more, which never occurs."""
     levels = column.schema.categories
     return replace(column, schema=replace(column.schema, categories=(*levels, "g"))) if levels else column
 

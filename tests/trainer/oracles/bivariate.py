@@ -59,12 +59,12 @@ def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin
 
 
 def _scaled(*columns):
-    """The columns as float64 (n, 2), each with a range of 1."""
+    """Return the columns as float64 (n, 2), each with a range of 1."""
     return np.array([[float((x - min(c)) / ((max(c) - min(c)) or 1)) for x in c] for c in columns]).T
 
 
 def _apart(points, inside):
-    """The distance between the hulls of two sides that a line separates: of a point of one from a segment of the other."""
+    """Return the distance between the hulls of two sides that a line separates: from a point to a segment."""
     least = math.inf
     for ends, others in ((points[inside], points[~inside]), (points[~inside], points[inside])):
         for p, q in itertools.combinations_with_replacement(ends, 2):
@@ -76,7 +76,7 @@ def _apart(points, inside):
 
 
 def _partitions_with_empty(points):
-    """Every partition of the points without an empty cell by a line, none included, with all others on either side."""
+    """Yield all partitions by a line of the points without empty cells, with the others on either side."""
     present = [i for i, point in enumerate(points) if None not in point]
     whole = [points[i] for i in present]
     for inside in {tuple(True for _ in whole), *_partitions(whole)}:
@@ -88,7 +88,7 @@ def _partitions_with_empty(points):
 
 
 def _partitions(points):
-    """Every partition by a line: lines through two points, turned slightly about a place between points on them."""
+    """Yield all partitions by a line: lines through two points, turned slightly between points on them."""
     for p, q in itertools.combinations(sorted(set(points)), 2):
         d = (q[0] - p[0], q[1] - p[1])
         side = [d[0] * (z[1] - p[1]) - d[1] * (z[0] - p[0]) for z in points]

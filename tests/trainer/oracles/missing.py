@@ -49,7 +49,7 @@ def _schema(name: str, values: np.ndarray) -> ColumnSchema:
 
 
 def partitions(table: Table) -> Iterator[np.ndarray]:
-    """The left side of every question: thresholds with the empty cells on either side, emptiness, single categories."""
+    """Yield the left side of every split: thresholds with empty cells on either side, emptiness, single categories."""
     for column in table.columns:
         values = column.values
         if column.kind is ColumnKind.CATEGORICAL:
@@ -63,7 +63,7 @@ def partitions(table: Table) -> Iterator[np.ndarray]:
 
 
 def least_cost(table: Table, labels: Labels, weights: np.ndarray, depth: int, kappa: float) -> float:
-    """The least weight of errors plus `kappa` for each leaf, over all trees of the depth."""
+    """Return the least weight of errors plus `kappa` for each leaf, over all trees of the depth."""
     n = len(table)
     sides = {int("".join("1" if x else "0" for x in left), 2) for left in partitions(table)}
     full = (1 << n) - 1
@@ -94,7 +94,7 @@ def least_cost(table: Table, labels: Labels, weights: np.ndarray, depth: int, ka
 
 
 def route(nodes: list[dict], columns: list[dict], row: dict[str, float | str | None]) -> int:
-    """The leaf of a row, read from the nodes of a model file by the table of missing.md, section 1."""
+    """Return the leaf of a row, read from the nodes of a model file by the table of missing.md, section 1."""
     place = {column["name"]: column for column in columns}
     v = 0
     while "split" in nodes[v]:
@@ -142,7 +142,7 @@ def _linear(split: dict, place: dict[str, dict], row: dict[str, float | str | No
 
 
 def rows_of(table: Table) -> list[dict[str, float | str | None]]:
-    """The rows as dictionaries, None for an empty cell."""
+    """Return the rows as dictionaries, None for an empty cell."""
 
     def cell(column: Column, i: int) -> float | str | None:
         value = float(column.values[i])
@@ -172,7 +172,7 @@ Tree = tuple  # a leaf is (class,), a branch is (split, left, right)
 
 
 def shallow_trees(table: Table, classes: int) -> Iterator[Tree]:
-    """All trees of depth two at most, with all classes at their leaves."""
+    """Yield all trees of depth two at most, with all classes at their leaves."""
     leaves = [(k,) for k in range(classes)]
     asked = questions(table)
     below = [*leaves, *((q, a, b) for q in asked for a in leaves for b in leaves)]
@@ -184,7 +184,7 @@ def shallow_trees(table: Table, classes: int) -> Iterator[Tree]:
 
 
 def answers(tree: Tree, n: int) -> np.ndarray:
-    """The class of each row, int64 (n,)."""
+    """Return the class of each row, int64 (n,)."""
     if len(tree) == 1:
         return np.full(n, tree[0])
     (_, _, left), one, two = tree
@@ -192,7 +192,7 @@ def answers(tree: Tree, n: int) -> np.ndarray:
 
 
 def leaf_sizes(tree: Tree, rows: np.ndarray, weights: np.ndarray) -> list[int]:
-    """The weight of each leaf."""
+    """Return the weight of each leaf."""
     if len(tree) == 1:
         return [int(weights[rows].sum())]
     (_, _, left), one, two = tree
@@ -200,7 +200,7 @@ def leaf_sizes(tree: Tree, rows: np.ndarray, weights: np.ndarray) -> list[int]:
 
 
 def paths(tree: Tree) -> list[tuple[int, ...]]:
-    """The columns asked on each path."""
+    """Return the columns asked on each path."""
     if len(tree) == 1:
         return [()]
     (column, _, _), one, two = tree

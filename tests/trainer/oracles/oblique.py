@@ -17,7 +17,7 @@ KAPPAS = (Fraction(0), Fraction(0), Fraction(1, 3), Fraction(1), Fraction(1, 2))
 
 
 def dependency(points):
-    """The dependency of affinely dependent points if it is the only one and uses all of them, else None."""
+    """Return the dependency of affinely dependent points if it is the only one and uses all of them, else None."""
     size = len(points)
     rows = [list(row) for row in zip(*points, strict=True)] + [[1] * size]
     pivots = []
@@ -46,12 +46,12 @@ def dependency(points):
 
 
 def listed(X):
-    """The points as tuples of whole numbers, by which what is found of them is kept."""
+    """Return the points as tuples of integers, which serve as cache keys."""
     return tuple(tuple(map(int, p)) for p in X)
 
 
 def circuits(X):
-    """All (positive, negative) sets of indices, each also exchanged."""
+    """Return all (positive, negative) sets of indices, each also exchanged."""
     return _circuits(listed(X))
 
 

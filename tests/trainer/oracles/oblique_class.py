@@ -51,7 +51,7 @@ def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, e
 
     @cache
     def price(left, right):
-        """The fewest features with planes that separate two sides, or None."""
+        """Return the fewest features with planes that separate two sides, or None."""
         L = Z[sorted(left)]
         R = Z[sorted(right)]
         far = least - 1e-9 if least else edge

@@ -111,7 +111,7 @@ def shapes(answers, held, rows, place, height, min_weight, w):
 
 
 def places(shape, place=""):
-    """Every place of a tree with what hangs there."""
+    """Yield every place of a tree with what hangs there."""
     yield place, shape
     if shape is not None:
         yield from places(shape[1], place + "y")
@@ -172,7 +172,7 @@ def cost(shape, wishes, answers, y, w, classes, penalty):
 
 
 def plain(tree):
-    """The shape of a labelled tree: questions and sides, without the classes of leaves."""
+    """Return the shape of a labelled tree: questions and sides, without the classes of leaves."""
     return (tree[0], plain(tree[1]), plain(tree[2])) if isinstance(tree, tuple) else None
 
 

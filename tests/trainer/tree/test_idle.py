@@ -77,7 +77,7 @@ def test_the_checker_agrees_with_the_smaller_file(tmp_path, method, asked):
 
 
 def trained(folder, method, **asked):
-    """A model with held-out rows and folds, and its table, in which the class is often not what the columns say."""
+    """Return a model with held-out rows and folds, and its table with many noisy classes."""
     data = folder / "rows.csv"
     data.write_text(csv_text(rows=160))
     table, labels, *_ = load(data, target="class")

@@ -45,7 +45,7 @@ def test_tree_save_and_load(tmp_path):
 
 
 def document() -> dict:
-    """A document with a tree that has more than one branch and every kind of split that the damage needs."""
+    """Return a document with a tree that has more than one branch and every kind of split that the damage needs."""
     seeds = (random_tree(seed)[0] for seed in range(1000))
     wanted = {"threshold", "interval", "subset", "linear"}
     tree = next(t for t in seeds if {v.split.kind for v in t.branches} - {"missing"} == wanted and len(t.classes) > 1)

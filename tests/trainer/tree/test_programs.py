@@ -69,7 +69,7 @@ def cases(count):
 
 
 def records(tree, rows):
-    """The rows as people give them; the category for missing as an empty cell every second time."""
+    """Return the rows as people give them; the category for missing as an empty cell every second time."""
     out = []
     for i, row in enumerate(rows):
         record = cells(tree, row)
@@ -81,7 +81,7 @@ def records(tree, rows):
 
 
 def coded(value):
-    """A cell on one line: N and a number, T and a text in base64, or a dash."""
+    """Return a cell on one line: N and a number, T and a text in base64, or a dash."""
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -203,7 +203,7 @@ def r_cell(value):
 
 
 def sheet_tree(seed):
-    """A tree over columns as a sheet has them: decimals of few digits, and sums that no row comes near.
+    """Return a tree over columns as a sheet has them: decimals of few digits, and sums that no row comes near.
 
     With an odd seed the splits of the first two columns say where empty cells go.
     """
@@ -397,7 +397,7 @@ def test_what_a_language_cannot_hold_is_refused():
 
 
 def refusing_tree():
-    """A tree on a town and a number that refuses unknown towns."""
+    """Return a tree on a town and a number that refuses unknown towns."""
     town = ColumnSchema(
         name="town", kind=ColumnKind.CATEGORICAL, categories=("north", "söuth"), missing=MissingPolicy.LEARN,
         unknown=UnknownPolicy.REFUSE,

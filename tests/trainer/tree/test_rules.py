@@ -53,7 +53,7 @@ def table(seed: int, classes: int = 2) -> tuple[Table, Labels]:
 
 
 def number(text: str) -> float:
-    """A number as it stands in a rule."""
+    """Return a number as it stands in a rule."""
     return float(text.replace("−", "-").replace(",", "").split("\u202f")[0])
 
 
@@ -79,7 +79,7 @@ def holds(question: str, row: dict[str, object]) -> bool:
 
 
 def follow(text: str, row: dict[str, object]) -> str:
-    """The answer of the nested text for a row: the class and its rows."""
+    """Return the answer of the nested text for a row: the class and its rows."""
     lines = text.splitlines()
     at = 0
     while lines[at].endswith("?"):
@@ -133,7 +133,7 @@ def midpoints(matrix: np.ndarray, schema: tuple[ColumnSchema, ...]) -> np.ndarra
 
 
 def digits(value: float) -> int:
-    """The significant digits of a number as it is written."""
+    """Return the significant digits of a number as it is written."""
     return len(Decimal(repr(value)).normalize().as_tuple().digits)
 
 

@@ -14,7 +14,7 @@ from trainer.training.run import TrainRequest, save, train
 
 
 def raised(lines):
-    """A goal above the optimum, as are the steps about all rows."""
+    """Return the proof with its goal, and the bounds of steps about all rows, doubled."""
     return [
         lines[0] | {"goal": 2 * lines[0]["goal"]},
         *(s if s["path"] else s | {"bound": 2 * s["bound"]} for s in lines[1:]),

@@ -34,7 +34,7 @@ def never() -> bool:
 
 
 def fewest(space: ProofSpace, depth: int, most: int) -> list[int]:
-    """The fewest errors of trees with at most 1, 2, … leaves, by plain recursion over everything."""
+    """Return the fewest errors of trees with at most 1, 2, … leaves, by plain recursion over everything."""
 
     @lru_cache(None)
     def best(rows: frozenset[int], left: int) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ def fewest(space: ProofSpace, depth: int, most: int) -> list[int]:
 
 @cache
 def questions(seed: int) -> tuple[ProofSpace, Lines, list[int]]:
-    """A random table, the proof of its frontier, and the frontier by brute force."""
+    """Return a random table, the proof of its frontier, and the frontier by brute force."""
     rng = np.random.default_rng(seed)
     depth = 2 + seed % 3 if seed < 20 else 5 + seed % 2
     m = int(rng.integers(3, 7))
@@ -208,7 +208,7 @@ def test_a_frontier_that_claims_too_much_is_not_proved(tmp_path):
 
 @cache
 def deep() -> tuple[dict[str, Any], str, bytes]:
-    """A model with a frontier, its rows, and its proof."""
+    """Return a model with a frontier, its rows, and its proof."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         data = table(folder, 1)
@@ -226,7 +226,7 @@ def leaf_frontier(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def said(document: dict[str, Any], data: str, proof: bytes, folder: Path) -> str:
-    """The verdict on the frontier, with the proof."""
+    """Return the verdict on the frontier, with the proof."""
     for name, text in (("model.json", json.dumps(document)), ("rows.csv", data)):
         (folder / name).write_text(text)
     (folder / "proof.gz").write_bytes(proof)

@@ -49,7 +49,7 @@ class Least:
         return found
 
     def below(self, path: list[int], height: int, leaves: int) -> int:
-        """The least cost below a path with at most this many leaves."""
+        """Return the least cost below a path with at most this many leaves."""
         X, allowed = self.space.X, frozenset(range(self.space.X.shape[1]))
         for literal in path:
             allowed = self.after(literal // 2, allowed)
@@ -62,7 +62,7 @@ def no_vectors() -> ProofSteps:
 
 
 def table(seed: int) -> tuple[ProofSpace, list[dict[str, Any]], int]:
-    """A random table with limits, the proof of its optimum, and the optimum."""
+    """Return a random table with limits, the proof of its optimum, and the optimum."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(3, 6))
     n = int(rng.integers(8, 22))

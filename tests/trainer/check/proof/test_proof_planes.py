@@ -171,7 +171,7 @@ def test_no_change_makes_a_proof_show_what_is_false(least):
 
 
 def changes(step: dict[str, Any], draw: random.Random, size: int) -> Lines:
-    """The step with each of its members changed a little."""
+    """Return the step with each of its members changed a little."""
     found = []
     for name, value in step.items():
         for _ in range(3):

@@ -28,7 +28,7 @@ Tree = tuple[int, tuple[int, ...], int]  # cost, class predicted for each row (-
 
 
 def table(seed: int) -> ProofSpace:
-    """A random table with groups, and other restrictions beside them."""
+    """Return a random table with groups, and other restrictions beside them."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(2, 5))
     n = int(rng.integers(5, 12))

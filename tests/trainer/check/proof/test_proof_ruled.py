@@ -95,7 +95,7 @@ class Brute:
         return frozenset(found)
 
     def least(self) -> Fraction | None:
-        """The least cost in rows of the trees within all restrictions."""
+        """Return the least cost in rows of the trees within all restrictions."""
         every = self.trees(frozenset(np.flatnonzero(self.w > 0).tolist()), self.asked["depth"], frozenset())
         return min((sum(t[0]) + self.problem.kappa * t[1] for t in every if self.kept(t)), default=None)
 
@@ -198,7 +198,7 @@ def proof_lines(problem: Problem, asked: dict[str, Any], best: Fraction) -> Line
 
 
 def written(seed: int, depth: int, rows: int) -> tuple[ProofSpace, Lines, Fraction] | None:
-    """The space of the checker, the proof, and the least cost in rows; None where no tree is possible."""
+    """Return the space of the checker, the proof, and the least cost in rows; None where no tree is possible."""
     rng = np.random.default_rng(seed)
     problem = table(rng, rows)
     asked = restrictions(rng, problem, depth)

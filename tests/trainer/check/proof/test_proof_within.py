@@ -127,7 +127,7 @@ def some_wishes(
 
 
 def table(seed: int, depth: int = 2) -> ProofSpace:
-    """A random table with any mixture of restrictions."""
+    """Return a random table with any mixture of restrictions."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(3, 5))
     n = int(rng.integers(6, 13))
@@ -224,7 +224,7 @@ def document(problem: Problem, depth: int, limits: TreeLimits | None, texts: lis
 
 
 def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tuple[ProofSpace, Lines, Fraction] | None:
-    """The space that the checker reads, the proof of the best tree, and its cost in rows; None where no tree is possible."""
+    """Return the checker's space, the proof of the best tree, and its cost in rows; None if no tree is possible."""
     rng = np.random.default_rng(seed)
     problem = random_table(seed, max_rows=16 if deep else 10)
     depth = 4 + seed % 2 if deep else 3 if seed % 4 == 0 and len(problem.binary.features) < 5 else 2

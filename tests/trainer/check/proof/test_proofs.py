@@ -32,7 +32,7 @@ def never() -> bool:
 
 
 def answers(space: ProofSpace) -> np.ndarray:
-    """The questions of a space as yes/no columns, in the numbering of the format."""
+    """Return the questions of a space as yes/no columns, in the numbering of the format."""
     if space.kind == "questions":
         return space.X.astype(bool)
     made = [x > value for x in space.X.T for value in np.unique(x)[:-1]]
@@ -60,7 +60,7 @@ def cost(space: ProofSpace, unit: int, leaf: int, path: list[int], height: int) 
 
 
 def questions(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
-    """A random table of yes/no questions with ties, duplicates, constant columns and weights, its proof, and its optimum."""
+    """Return a random binary table with ties, duplicates, constants and weights, its proof, and its optimum."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(3, 6))
     n = int(rng.integers(8, 22))
@@ -81,7 +81,7 @@ def questions(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
 
 
 def thresholds(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
-    """The same over columns of numbers."""
+    """Return a random numeric table with ties and constants, its proof, and its optimum."""
     rng = np.random.default_rng(seed)
     columns = int(rng.integers(1, 4))
     n = int(rng.integers(8, 16))
@@ -147,7 +147,7 @@ def test_no_change_makes_a_proof_show_what_is_false(table, seed, depth):
 
 
 def mutations(step: dict[str, Any]) -> Lines:
-    """The step stronger, weaker, of another height, at another place, for another reason."""
+    """Return variants of the step: stronger, weaker, another height, another path, another reason."""
     path = step["path"]
     bound = step["bound"]
     changed = [{**step, "bound": bound + d} for d in (-1, 1, 7) if bound + d >= 0]

@@ -158,7 +158,7 @@ def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> lis
 
 
 def raised(head: dict[str, Any], more: int) -> dict[str, Any]:
-    """The head with its goal, or all of its goals, by so much higher."""
+    """Return the header with its goal, or all of its goals, raised by `more`."""
     if "goals" in head:
         return {**head, "goals": [max(0, goal + more) for goal in head["goals"]]}
     return {**head, "goal": max(0, head["goal"] + more)}

@@ -43,7 +43,7 @@ def csv_text(rows: int = 48, classes: int = 3, seed: int = 5) -> str:
 
 @cache
 def _table(method: str, classes: int) -> tuple[Table, Labels, str]:
-    """The rows for a method, and their text."""
+    """Return the rows for a method, and their text."""
     text = csv_text(rows=24 if method in OBLIQUE else 48, classes=classes)
     with TemporaryDirectory() as folder:
         (path := Path(folder) / "rows.csv").write_text(text)
@@ -71,7 +71,7 @@ def _trained(method: str, test_share: float, folds: int, parameters: str) -> tup
 def trained(
     folder: Path, method: str, *, test_share: float = 0.0, folds: int = 0, **parameters: Any
 ) -> tuple[dict[str, Any], Path]:
-    """A copy of the document, and the path of the rows."""
+    """Return a copy of the document, and the path of the rows."""
     document, text = _trained(method, test_share, folds, json.dumps(parameters, sort_keys=True))
     data = folder / f"rows-{len(document['classes'])}-{method in OBLIQUE}.csv"
     data.write_text(text)
@@ -86,12 +86,12 @@ def findings(document: dict[str, Any], data: Path, folder: Path) -> list[Finding
 
 
 def verdicts(document: dict[str, Any], data: Path, folder: Path) -> dict[str, str]:
-    """The verdict of each claim."""
+    """Return the verdict of each claim."""
     return {f.claim: f.verdict for f in findings(document, data, folder)}
 
 
 def many_classes(folder: Path) -> tuple[dict[str, Any], Path]:
-    """The document of a tree of more than 30 leaves and 20 classes with long names, and its rows."""
+    """Return the document of a tree of more than 30 leaves and 20 classes with long names, and its rows."""
     column = "a column whose name is as long as a sentence can be"
     name = "class number {} with a name that does not seem to end"
     blocks = np.random.default_rng(4).integers(0, 64, 1600).tolist()

@@ -18,7 +18,7 @@ ASIDE = {
 
 
 def places(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Every place of a document."""
+    """Yield every place of a document."""
     if path:
         yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -27,7 +27,7 @@ def places(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def mutated(document: dict[str, Any], draw: random.Random) -> tuple[dict[str, Any], str]:
-    """A changed copy, and what was changed."""
+    """Return a changed copy, and what was changed."""
     for _ in range(100):
         changed = json.loads(json.dumps(document))
         # Each part of the file is equally likely, since most changes would hit long lists otherwise.
@@ -71,7 +71,7 @@ def _change(holder: Any, key: Any, draw: random.Random) -> str:
 
 
 def claims_of(value: Any) -> Any:
-    """A document without what claims nothing."""
+    """Return a document without what claims nothing."""
     if isinstance(value, dict):
         return {
             k: claims_of(v) for k, v in value.items() if not (k in ASIDE and not isinstance(v, list)) and v is not None
@@ -136,7 +136,7 @@ def said(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _points(points: Any) -> Any:
-    """The points of a frontier, the cuts of their trees left out as those of the tree."""
+    """Return the points of a frontier, the cuts of their trees left out as those of the tree."""
     if not isinstance(points, list) or not all(isinstance(p, dict) and isinstance(p.get("tree"), list) for p in points):
         return points
     return [p | {"tree": [_node(v) for v in p["tree"]]} for p in points]

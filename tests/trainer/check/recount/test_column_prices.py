@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 
 def verdict_of(document, data, tmp_path):
-    """The verdict on a document; one that cannot be read is refused, which is no verdict that it holds."""
+    """Return the verdict on a document; one that cannot be read counts as refuted."""
     try:
         return verdict(findings(document, data, tmp_path))
     except ModelFileError:
@@ -52,7 +52,7 @@ def test_honest_file_with_prices_is_proved(folder, tmp_path, asked):
 
 
 def file_of(folder, prices, asked):
-    """The document of `asked`, whose method is `exact` with four bins unless it says otherwise, and its rows."""
+    """Return the document of `asked`, whose method is `exact` with four bins unless it says otherwise, and its rows."""
     settings = {"method": "exact", "test_share": 0.25, "column_price": prices} | asked
     return trained(folder, **settings | ({"bins": 4} if settings["method"] == "exact" else {}))
 

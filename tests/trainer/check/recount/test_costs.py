@@ -28,7 +28,7 @@ def train_with_costs(folder, method="exact", **asked):
 
 
 def verdict_of(document, data, tmp_path):
-    """The verdict on a document; one that cannot be read is refused, which is no verdict that it holds."""
+    """Return the verdict on a document; one that cannot be read counts as refuted."""
     try:
         return verdict(findings(document, data, tmp_path))
     except ModelFileError:

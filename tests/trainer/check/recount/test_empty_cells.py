@@ -79,7 +79,7 @@ def files(tmp_path_factory) -> EmptyCellFiles:
 
 
 def split_of(document: Document, name: str) -> dict[str, Any]:
-    """The split on a column."""
+    """Return the split on a column."""
     found: dict[str, Any] = next(v["split"] for v in document["nodes"] if v.get("split", {}).get("feature") == name)
     return found
 

@@ -90,6 +90,6 @@ def _leaf(document):
 
 
 def _other_class(tree, document):
-    """The tree with another class in its last leaf."""
+    """Return the tree with another class in its last leaf."""
     *others, leaf = tree
     return [*others, {**leaf, "class": next(name for name in document["classes"] if name != leaf["class"])}]

@@ -18,7 +18,7 @@ ASKED = {"depth": 2, "then_fewest": True, "first_trees": "none", "search_seconds
 
 
 def table(seed):
-    """A few rows of two columns: one class above a line, some rows of the other one among them."""
+    """Return a few rows of two columns: one class above a line, some rows of the other one among them."""
     rng = np.random.default_rng(seed)
     x, y = rng.integers(0, 6, (2, 11 + seed % 3))
     kinds = np.where((x + y > 5) ^ (rng.random(len(x)) < 0.25), "a", "b")

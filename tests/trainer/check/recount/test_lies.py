@@ -33,7 +33,7 @@ def assert_refuted(document, data, tmp_path, claim=None):
 
 
 def one_leaf(document):
-    """The tree of one leaf in place of the tree, with all numbers that follow from it."""
+    """Return the tree of one leaf in place of the tree, with all numbers that follow from it."""
     counts = document["nodes"][0]["counts"]
     k = counts.index(max(counts))
     n = sum(counts)
@@ -50,7 +50,7 @@ def one_leaf(document):
 
 
 def called_optimal(document):
-    """The bound drawn down to the objective."""
+    """Return the document with its bound lowered to the objective."""
     certificate = document["certificate"]
     certificate |= {"bound": certificate["objective"], "gap": 0.0, "status": "optimal", "evidence": [], "unproved": ""}
     return document

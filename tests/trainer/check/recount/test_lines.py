@@ -45,7 +45,7 @@ def test_angles_that_are_one_to_the_computer_are_told_apart():
 
 
 def partings_of_whole_numbers(points):
-    """Every set for which some line through two points, turned and moved a little, separates it, in Python's whole numbers."""
+    """Return all sets that slightly moved lines through two points separate, in exact integers."""
     found = {np.zeros(len(points), bool).tobytes()}
     for a in points:
         for b in points:

@@ -35,7 +35,7 @@ def rows_text() -> str:
 
 @cache
 def document(method: str, parameters: tuple[tuple[str, Any], ...]) -> str:
-    """The model file of a training on the rows, which many tests begin with."""
+    """Return the model file of a training on the rows, which many tests begin with."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
         path.write_text(rows_text())
