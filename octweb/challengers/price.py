@@ -55,8 +55,8 @@ FEW_OUTCOMES = (
 class KnownRows:
     """Decisions on record with a known outcome, newest first: their rows for the served tree, and the outcomes.
 
-    `unknown` counts the decisions without known outcome of the same days. `answers_without_outcome` are the answers of which no
-    decision has one.
+    `unknown` counts the decisions without known outcome of the same days. `answers_without_outcome` are the answers for
+    which no decision has a known outcome.
     """
 
     matrix: np.ndarray

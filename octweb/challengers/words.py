@@ -57,7 +57,7 @@ def _outcome_sentences(challenge: Challenge, verdicts: Verdicts) -> list[str]:
 
 
 def unheard_words(answers: Sequence[str]) -> str:
-    """State of which answers no outcome is known, as a sentence after another one; "" for none."""
+    """State the answers without any known outcome, as a sentence to append; "" if there are none."""
     return (
         f" No outcome is known where the answer was {' or '.join(answers)}, so nothing is said of these."
         if answers

@@ -1,4 +1,4 @@
-"""Answers that are kept so that a repeated call gets them again."""
+"""Stored answers, which repeated calls get again."""
 
 from __future__ import annotations
 

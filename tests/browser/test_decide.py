@@ -154,7 +154,7 @@ def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
 
 
 def test_the_questionnaire_needs_nothing_but_a_keyboard(opened, table_model):  # noqa: F811
-    """At 390 px: every question, its "I don't know", back, a change and a new start by Tab, arrows, space and Enter alone."""
+    """At 390 px, Tab, arrows, space and Enter suffice for every split, "I don't know", back, a change and a restart."""
     page = opened(table_model, "questionnaire/", width=390)
     page.wait_for_selector("h1.q1")
     said = []
@@ -312,7 +312,7 @@ WHY = "depends on absences (3), which the path of this row does not ask."
     ],
 )
 def test_every_door_shows_one_smallest_change(opened, grades, tmp_path, values, known, asked):  # noqa: F811
-    """Doors that know the row agree, and so do those that ask; if an unasked column decides, both say so."""
+    """Interfaces that know the row agree, and so do those that ask; if an unasked column decides, both say so."""
     model, text = grades
     at = values["grade"]
     assert set(changes_without_browser(model, text, values, tmp_path).values()) == {(at, known, abs(at - known) / UNIT)}

@@ -21,7 +21,7 @@ VERDICTS = json.loads((FOLDER / "verdicts.json").read_text())
 
 @pytest.mark.parametrize("method", VERDICTS)
 def test_earlier_model_gives_the_same_answers(method, tmp_path):
-    """Including the rows that get none, because a cell that the tree needs is empty."""
+    """This includes rows without an answer, because a cell that the tree needs is empty."""
     answers = tmp_path / "answers.csv"
     predict_file(read_model(FOLDER / f"{method}.json"), FOLDER / "new.csv", answers)
     expected = (FOLDER / f"{method}.answers.csv").read_text()

@@ -75,7 +75,7 @@ def test_every_check_passes_with_the_defaults(method_id):
 @pytest.mark.parametrize("method_id", BY_SOLVER)
 @pytest.mark.filterwarnings("ignore")
 def test_every_check_passes_with_defaults_of_solver_methods(method_id, monkeypatch):
-    """The parameters are the defaults; their 600 s are cut short from outside, since 200 fits would take a day."""
+    """The default limit of 600 s is shortened from outside, since 200 fits would take a day."""
     with monkeypatch.context() as short:
         short.setattr(estimators, "limits_of", lambda settings: Limits(time=0.03))
         found = check_estimator(make_classifier(method_id), on_fail=None, on_skip=None)

@@ -107,7 +107,7 @@ def test_a_model_that_is_handed_to_the_solver_is_given_up_on_the_way(options, en
 
 
 def test_hidden_rows_are_no_longer_handed_over_once_the_limit_is_there():
-    """The first one is, or the solver would take the point that it forbids for a solution."""
+    """The first lazy row is still given to the solver, which would otherwise accept the forbidden point."""
     model = IntegerProgram()
     x = model.binary("x", range(400))
     over: list[int] = []
@@ -164,7 +164,7 @@ def test_thousands_of_columns_of_an_exact_search_are_ranked_within_the_limit():
 
 @pytest.mark.slow
 def test_pairs_of_thousands_of_questions_are_counted_within_the_limit():
-    """Counts of 32 million pairs take a while: they are given up in between, and made once only."""
+    """Counting 32 million pairs can be interrupted, and happens only once."""
     bits = np.random.default_rng(0).integers(0, 2, (40, 4000)).astype(np.uint8)
     y = np.arange(40, dtype=np.int32) % 2
     asked = []

@@ -196,7 +196,7 @@ def test_odds_of_a_challenger_equal_the_formula():
 
 
 def test_odds_of_a_challenger_are_a_fair_bet():
-    """The mean over the next row, if both trees are right equally often, is the present value; and it is a mean over shares."""
+    """If both trees are equally often right, the expected odds after the next row equal the present odds."""
     for n in range(40):
         for k in range(n + 1):
             now = challenger_evidence(k, n)

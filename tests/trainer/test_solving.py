@@ -131,7 +131,7 @@ def test_a_search_that_is_not_compiling_returns_by_itself():
 
 
 def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
-    """A least recall, for instance: a leaf that stands for no search would be no answer."""
+    """With a minimum recall, for instance, a single leaf may be infeasible and so no answer."""
     method = replace(get("exact"), solve=compiling(done))
     threading.Timer(1.0, done.set).start()
     monitor = Monitor()
@@ -159,7 +159,7 @@ def test_what_routes_rows_is_there_before_the_search(monkeypatch):
     "asked", [{}, {"max_card": 1}, {"topology": "imbalanced"}, {"topology": "auto"}, {"select": "cart", "max_card": 2}]
 )
 def test_tree_of_interrupted_compilation_states_its_scope(done, tmp_path, monkeypatch, asked):
-    """Without its search, odt knows its topology if it was given; otherwise it shows a leaf and claims no bound."""
+    """Without a search, odt knows only a given topology; otherwise it returns a leaf and claims no bound."""
     method = replace(get("odt"), solve=compiling(done, STUMP))
     monkeypatch.setattr(run, "get", lambda name: method)
     data = tmp_path / "rows.csv"

@@ -44,7 +44,7 @@ def others(folder: Path, *arguments: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_other_trainings_compile_nothing_more(tmp_path):
-    """And warming ends by itself."""
+    """Warming must also end by itself."""
     assert others(tmp_path, *precompiled_ids()) == {}
 
 

@@ -45,7 +45,7 @@ def test_weight_error_covers_the_worst_set_of_rows(seed, n):
 
 
 def test_claim_holds_for_the_real_weights_up_to_its_error():
-    """The rounded weights of many rows each change the objective by more than floats do; the claim says by how much at most."""
+    """Rounding many weights changes the objective by more than float errors; the claim states the maximum."""
     rng = np.random.default_rng(5)
     given = real_weights(2, MANY)
     X = rng.integers(0, 2, (MANY, 3)).astype(float)

@@ -91,7 +91,7 @@ def test_who_may_look_and_call(post, media, client_of, model, job, owner, strang
 
 @pytest.mark.parametrize("who", ["owner", "staff"])
 def test_predict_token_sees_only_what_it_made(who, media, model, job, client_of, request):
-    """`job` was made on a page; another token of the same user makes the second one."""
+    """One job is made on a page, and the second by another token of the same user."""
     user = request.getfixturevalue(who)
     body = {"model": str(model.pk), "file": rows_csv()}
     other = client_of(user).post(URL, body, format="multipart").json()["id"]

@@ -97,7 +97,7 @@ def test_answers_of_each_api_are_compared_by_leaf(challenge, client_of, owner):
 
 
 def test_tensors_of_plain_numbers_are_compared(register, staff, owner, client_of):
-    """By the quick path of /v2, for one row and for several."""
+    """The quick path of /v2 is used, for one row and for several."""
     model = lifecycle.approve(lifecycle.ask_for_approval(register(document=trained("cart")), by=owner), by=staff)
     challenge = actions.name_challenger(model, register(document=trained("cart", depth=1)), by=owner)
     rows = some_rows(3)

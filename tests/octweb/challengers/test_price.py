@@ -148,7 +148,7 @@ def test_answers_without_any_outcome_are_named(recorded, outcomes):
 
 
 def test_search_reads_the_recorded_rows_and_tested_columns_only(recorded, outcomes, owner):
-    """By the functions of `convert --compare`: the same leaf and the same mistakes in each row, unknown categories included."""
+    """`convert --compare` gives the same leaf and the same mistakes in each row, also for unknown categories."""
     matrix, codes = outcomes
     job = StayingPrice(owner=owner, model=recorded, days=90, seconds=5, attempt=1)
     child = PriceChild.prepare(job)

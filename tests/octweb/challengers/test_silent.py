@@ -72,7 +72,7 @@ def own_answer(file, row):
 
 @pytest.mark.parametrize("policies", list(itertools.product(MissingPolicy, repeat=2)), ids="-".join)
 def test_silent_answers_equal_own_answers(policies):
-    """Compared: every row that the served tree answers. Not compared: only rows whose cells it does not know."""
+    """All rows that the served tree answers are compared, except those whose cells it does not know."""
     rng = np.random.default_rng(1)
     compared = 0
     for seed in range(4):

@@ -144,7 +144,7 @@ def test_lost_answer_of_a_new_run_is_repeated_with_one_key(played, pauses):
 
 
 def test_lost_answer_of_a_prediction_is_not_repeated(played, pauses):
-    """Its decision may be on record already."""
+    """The decision may already be recorded."""
     client, calls = played(httpx.ReadTimeout("late"))
     with pytest.raises(api.NoConnectionError, match="/models/m1/predict/"):
         model_of(client).predict({"a": 1})

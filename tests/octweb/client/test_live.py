@@ -81,7 +81,7 @@ def test_run_is_queued_followed_and_cancelled(client, table):
 
 @pytest.mark.slow
 def test_python_of_the_page_trains_and_predicts(worker, live_server, owner, tmp_path, monkeypatch, capsys):  # noqa: F811
-    """The page's blocks in their order, with a real worker; `iris.csv` is the sample."""
+    """The code blocks of the page run in order, with a real worker and the sample `iris.csv`."""
     monkeypatch.chdir(tmp_path)
     call_command("samples", "--write", ".")
     monkeypatch.setenv("OCTWEB_URL", live_server.url)

@@ -330,7 +330,7 @@ def wait_for_file(path):
 
 @pytest.mark.slow
 def test_after_sigkill_of_the_master_nothing_holds_the_port(server, tmp_path):
-    """A call that is under way, a kept connection and one that says nothing are there when it dies."""
+    """The master dies during a call, with a kept connection and a silent one."""
     process, port = server
     kept = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     call(kept, b"1", "/m/infer")
@@ -539,7 +539,7 @@ def test_damaged_header_of_answer_is_an_error(answer_here, header):
 
 
 def test_prediction_takes_few_function_calls(answer_here):
-    """A budget that does not depend on the machine; each of these calls is made for every prediction."""
+    """The number of calls is a budget that does not depend on the machine."""
     for _ in range(3):
         answer_here(echo)
     assert calls_of(lambda: answer_here(echo)) <= MAX_CALLS

@@ -124,7 +124,7 @@ def test_repeated_file_to_predict_is_predicted_once(api, model):
 
 
 def test_every_creating_call_takes_a_key():
-    """Runs keep the key themselves, for good."""
+    """Runs store the key themselves, without a time limit."""
     creating = []
     for path, operations in schema_document()["paths"].items():
         call = operations.get("post", {})

@@ -72,7 +72,7 @@ def test_declared_parameters_come_from_the_document(path, method, names):
 
 
 def test_pages_send_only_declared_parameters():
-    """Addresses of figures in the templates, with what stands behind the question mark."""
+    """The templates are searched for addresses of figures with query strings."""
     checked = 0
     for template in sorted((ROOT / "templates").rglob("*.html")):
         for name, query in re.findall(r"{% url '([\w:-]+)'[^%]*%}\?([^\"#]+)\"", template.read_text(encoding="utf-8")):
@@ -107,7 +107,7 @@ def test_document_is_built_once_by_several_threads(monkeypatch):
 
 
 def test_schema_address_waits_for_the_same_lock(monkeypatch, rf):
-    """The first call of the schema and the first other call, in two threads, build one after the other."""
+    """The first call of the schema and the first other call, in two threads, must not build it at once."""
     lock = threading.Lock()
     overlaps = []
 

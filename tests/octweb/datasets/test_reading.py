@@ -150,7 +150,7 @@ def test_the_page_says_that_the_server_is_busy(owner, client, media, monkeypatch
 
 @pytest.mark.django_db(transaction=True)
 def test_confirm_in_two_threads_at_once_stores_once(owner, media, monkeypatch):
-    """Both have found the upload, and the second one asks for its row while the first one's transaction is open."""
+    """Both threads find the upload, and the second locks its row while the first transaction is open."""
     staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
     inserting = threading.Barrier(2)
     outcomes = []

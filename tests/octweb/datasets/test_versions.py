@@ -272,7 +272,7 @@ def test_api_refuses_a_version_in_another_unit_unless_told(first, owner, client)
 
 
 def test_version_before_is_listed_only_if_visible(first, staff, client):
-    """An administrator stores a version of the owner's data set, and is no administrator later."""
+    """An administrator stores a version of the owner's data set, and later loses the administrator role."""
     made = versions.new_version(first, owner=staff, file=io.BytesIO(FIRST.encode()), source_name="b.csv")
     address = f"/api/v1/datasets/{made.pk}/versions/"
     client.force_login(staff)

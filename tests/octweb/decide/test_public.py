@@ -91,7 +91,7 @@ def test_the_page_is_the_same_whatever_rows_led_to_the_tree(owner, staff, media,
 
 
 def test_every_door_moves_a_column_alike(owner, media, tmp_path):
-    """A grade in whole numbers: pages, API, exported page and commands know its steps and its unit."""
+    """Pages, API, exported page and commands change an integer grade in the same steps and unit."""
     rows = training_rows(scores=(1, 2, 10, 11, 19), towns=("north", "south", "east"))
     model = trained_on(rows, owner)
     file = model_file(model)

@@ -119,7 +119,7 @@ def test_spellings_are_those_of_the_server(categories):
 
 
 def test_public_questionnaire_matches_no_spelling():
-    """Without training figures not all categories are there, so that a spelling could belong to one that is not."""
+    """Without training figures some categories are missing, so a spelling might belong to one of those."""
     schema = (ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("Red", "red", "blue")),)
     draft = DraftBranch(split=Subset(feature=0, codes=(0,)), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
     tree = grow(draft, np.array([[0.0], [1.0]]), np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
@@ -138,7 +138,7 @@ def test_other_number_in_a_binary_column_is_compared():
 
 
 def test_numbers_outside_the_training_range_are_those_of_the_server():
-    """A code is no size; without training figures nobody learns the range."""
+    """Codes are never outside the range, and without training figures the range stays hidden."""
     rows = np.append(np.linspace(-9, 94, 40), -99.0)[:, None]
     schema = (ColumnSchema(name="score", kind=ColumnKind.NUMERIC, special=(-99.0, -98.0)),)
     draft = DraftBranch(split=Threshold(feature=0, threshold=50.0), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
@@ -205,7 +205,7 @@ def test_flips_are_those_of_the_server(sums, holes, count):
 
 @pytest.mark.parametrize("allowed", [False, True], ids=["without rows", "with rows"])
 def test_page_without_rows_shows_the_change_of_the_server(allowed, count):
-    """Steps and units are those of the model file, so what a page may say of the rows does not decide the change."""
+    """Steps and units come from the model file, so hidden training figures must not change the result."""
     cases = []
     wanted = []
     for seed in range(count):
@@ -279,7 +279,7 @@ def test_steps_of_columns_are_exact():
 
 
 def test_flip_counts_on_no_sum_of_unknown_columns():
-    """Another town leads to a split about a sum that was not asked: no change of the town alone gives another answer for certain."""
+    """Another town leads to a sum of unknown columns, so changing the town alone guarantees no other answer."""
     schema = (
         ColumnSchema(name="town", kind=ColumnKind.CATEGORICAL, categories=("north", "south")),
         ColumnSchema(name="income", kind=ColumnKind.NUMERIC),
@@ -377,7 +377,7 @@ def test_the_questionnaire_asks_only_what_is_needed_and_ends_where_the_kernel_do
 
 @pytest.mark.parametrize("threshold", [3.0, 0.1, 1234.5678, -2.00001])
 def test_a_sum_is_written_so_that_it_compares_with_its_threshold_as_it_does(threshold):
-    """The browser's text of a sum just above, at and just below the threshold, read again."""
+    """Sums just above, at and just below the threshold are written and read again."""
     values = [threshold + d for d in (-1e-3, -1e-9, 0.0, 1e-9, 1e-3)]
     cases = [{"test": {"s": [[0, -1, 1.0]], "h": threshold}, "row": [value]} for value in values]
     shown = [float(text.replace("−", "-")) for text in in_node("return E.sumText(one.test, one.row);", cases)]

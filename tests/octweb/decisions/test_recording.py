@@ -269,7 +269,7 @@ while True:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_no_record_is_lost_or_doubled_by_sigkill(recorded, spool, tmp_path, count):
-    """Writers and collectors are killed at random moments; what a caller has seen is in the chain once."""
+    """Writers and collectors are killed at random, and each answer that a caller got is recorded once."""
     code = {name: tmp_path / f"{name}.py" for name in ("write", "collect")}
     code["write"].write_text(WRITE)
     code["collect"].write_text(COLLECT)

@@ -45,7 +45,7 @@ def test_no_bar_of_decision_spans_its_threshold(seed):
 
 
 def test_the_better_single_column_is_written_in_full():
-    """The best cut of columns that differ in the fifth digit: a rounded one would ask something else."""
+    """The columns differ in the fifth digit, so a rounded cut would be another split."""
     values = np.array([1.51869, 1.51870, 1.51872, 1.51873])
     cut, impurity = best_threshold(values, np.array([0, 0, 1, 1]), 2)
     assert (cut, impurity) == (1.51871, 0.0)
@@ -105,7 +105,7 @@ def test_a_large_scatter_is_a_sample_and_says_so():
 
 
 def test_the_rows_of_both_sides_stand_at_the_ends_of_the_picture():
-    """Anchored at the cut they would be cut off on a phone."""
+    """Labels at the cut would not fit on a phone."""
     tree, X, codes = one_split("threshold", n=6000)
     picture = split_figures(tree, 0, X, codes)[0]
     yes, no, *_ = picture["figure"]["layout"]["annotations"]
@@ -314,7 +314,7 @@ def test_codes_that_a_sum_weighs_are_counted(features):
 
 
 def test_names_of_models_do_not_lie_over_each_other():
-    """Points at one place: one name above and one below on each side, the others by the pointer alone."""
+    """Of points in one place, one name is above and one below on each side; hovering shows the others."""
     same = [{"name": f"a model with a long name {k}", "leaves": 4, "accuracy": 0.88} for k in range(6)]
     points = [*same, {"name": "far", "leaves": 12, "accuracy": 0.8}]
     models = next(t for t in frontier_figure(points)["data"] if t["name"] == "models")

@@ -103,7 +103,7 @@ def test_deletion_stops_a_prediction_and_restoring_restarts_it(browser, job, wor
 
 
 def test_prediction_restored_while_stopping_restarts_afterwards(job, monkeypatch, work):  # noqa: F811
-    """The worker hears of the deletion only after it was undone."""
+    """The worker learns of the deletion only after it was undone."""
     from octweb.batch.work import PredictionSupervisor
 
     def undone(self, child):

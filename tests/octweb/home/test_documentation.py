@@ -72,7 +72,7 @@ def test_nothing_else_is_served(client, site, page):
     "page", ["../secret.html", "methods/../../secret.html", "linked.html", ".hidden", "/etc/passwd", "a\0b"]
 )
 def test_no_file_of_another_place_is_found(site, page):
-    """Asked directly, since a client may tidy an address before it is sent."""
+    """The view is called directly, since a client may normalise the address."""
     assert file_of(site, page) is None
 
 

@@ -174,7 +174,7 @@ def test_writers_at_the_same_time_lose_nothing(approved):
 @pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
 def test_two_processes_lose_nothing_over_a_restart(approved, owner, tmp_path):
-    """Each SIGTERM comes right after the last answer, and so before the next writing."""
+    """Each SIGTERM comes right after the last answer, before the next periodic write."""
     _, secret = create_token(owner=owner)
     for calls in (40, 80):
         with socket.socket() as probe:

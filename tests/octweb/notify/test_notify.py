@@ -254,7 +254,7 @@ def test_a_test_goes_every_way_that_was_chosen(client, owner, settings):
 
 
 def test_second_test_waits_for_the_first_one(client, owner, hook):
-    """Twenty presses queue one test, and none of them waits for the address."""
+    """Twenty requests queue one test, and none waits for the receiver."""
     url, received = hook
     client.force_login(owner)
     for _ in range(20):

@@ -114,7 +114,7 @@ def once(content: bytes):
     ],
 )  # fmt: skip
 def test_bad_server_ends_within_the_deadline(serve, scheme, answer, reads, words):
-    """A fault would wait for as long as the server drips, which is until the test ends."""
+    """Without a deadline, a call would last as long as the server keeps sending single bytes."""
     server = serve(answer, reads=reads)
     outcome = []
 
@@ -162,7 +162,7 @@ def test_slow_name_server_ends_at_the_deadline(serve, monkeypatch):
 
 
 def test_connection_goes_to_the_address_that_was_checked(serve, settings, monkeypatch):
-    """The name server says a public address first and this machine later; only the first answer counts."""
+    """DNS first returns a public address and then this machine; only the first answer may count."""
     settings.WEBHOOK_HOSTS = []
     public = ("2606:4700::1111", 80, 0, 0)
     private = ("127.0.0.1", 80)

@@ -114,7 +114,7 @@ def test_compare_says_which_rows_were_unseen(model, other, client, owner):
 
 
 def test_review_calls_a_count_no_check(model, client, staff):
-    """The independent check has not run: the page only counts the rows again."""
+    """The independent checker has not run, and the page only counts the rows again."""
     client.force_login(staff)
     text = visible(client.get(f"/models/{model.pk}/review/").content.decode())
     assert "Counted again when this page was opened yes," in text

@@ -198,7 +198,7 @@ def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, pl
 
 @pytest.mark.one_database
 def test_a_comma_with_two_meanings_is_refused_by_both_pages(client, register, cart_document, owner):
-    """The page writes 2610 as 2,610, and the file wrote 2.61 so."""
+    """Pages write 2610 as 2,610, but in the file that means 2.61."""
     reading = {"columns": {"width": {"taken_for": "number", "decimal": ",", "thousands": "."}}}
     model = register(document=cart_document | {"reading": reading})
     client.force_login(owner)

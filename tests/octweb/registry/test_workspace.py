@@ -430,7 +430,7 @@ def test_modes_and_tabs_have_names_of_their_own_and_templates():
 
 @pytest.mark.one_database
 def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, owner):
-    """The link is there as long as nobody has declared the codes; its page has them in the field of their column, not yet stored."""
+    """The link exists until the codes are declared, and opens a form that proposes them."""
     lines = [f"{(-9, -8, 3, 5, 20, 30)[i % 6]},{i % 7},{'good' if i % 6 > 3 else 'bad'}" for i in range(120)]
     file = io.BytesIO(("a & b,other,answer\n" + "\n".join(lines) + "\n").encode())
     coded = datasets.create(owner=owner, file=file, source_name="c.csv", name="c", target="answer")

@@ -188,7 +188,7 @@ def test_same_key_with_other_groups_is_another_request(owner, dataset):
 
 
 def test_run_of_ignored_columns_trains_and_says_what_it_counted(owner, client, media, capsys):
-    """The command of the child, on the stored rows of a data set whose group and time columns are ignored."""
+    """The child's command runs on a stored data set whose group and time columns are ignored."""
     dataset = make_dataset(owner, ignore=["patient", "day"])
     made = actions.enqueue(
         owner=owner, dataset=dataset, method="cart", test_share=0.25, folds=4, group="patient", time="day"

@@ -107,7 +107,7 @@ def test_dask_is_asked_for_where_it_is_missing(capsys, files, monkeypatch):
 
 
 def test_a_cluster_gives_the_records_of_one_process(capsys, files):
-    """A scheduler and two workers, and a sweep on them: the same trees, in every fold of every variant."""
+    """A scheduler with two workers gives the same trees in every fold and variant."""
     distributed = pytest.importorskip("distributed", reason="requirements-hosts.txt is not installed")
     arguments = [files[0], "--method=cart", "--sweep=depth=1,2", "--sweep=min_leaf=1,20"]
     evaluation = evaluate(capsys, *arguments)

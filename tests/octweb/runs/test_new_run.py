@@ -361,7 +361,7 @@ def test_one_switch_keeps_rows_with_empty_cells(browser, owner, media):
 
 
 def test_the_switch_opens_questions_about_groups(browser, owner, media):
-    """Two answers and empty are three categories."""
+    """Two categories and missing make three, which is enough for groups."""
     text = "a,b,class\n" + "".join(f"{('y', 'n', '')[i % 3]},{('y', 'n')[i % 2]},{'pq'[i % 2]}\n" for i in range(40))
     dropped = ColumnChoice(missing={"a": MissingPolicy.DROP})
     dataset = datasets.create(
@@ -398,7 +398,7 @@ ASKED = {
 
 
 def test_every_side_constraint_is_on_the_form_and_in_the_summary():
-    """A new one is shown by its declaration; its sentence has to be written."""
+    """A new constraint appears by its declaration, but its sentence must be written."""
     names = {p.name for p in CONSTRAINTS}
     assert names <= set(forms.CONSTRAINTS)
     assert names <= set(advice.wishes(AdviceAnswers(ask="one", sure="proved")))

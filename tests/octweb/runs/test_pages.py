@@ -177,7 +177,7 @@ def test_chart_and_incumbent_tree(browser, run):
 
 @pytest.mark.one_database
 def test_a_tree_without_an_objective_is_the_best_so_far_all_the_same(browser, run):
-    """Methods that grow a tree have one before its objective is known: the facts do not say that there is none."""
+    """Greedy methods report trees before an objective, so the page must not say that there is none."""
     record = {"t": 1.0, "phase": "grow", "leaves": 2, "correct": 1100}
     record |= {"tree": [{"label": 0, "counts": [1000, 500]}], "columns": [], "classes": ["no", "yes"]}
     TrainingRun.objects.filter(pk=run.pk).update(
@@ -208,7 +208,7 @@ def test_the_chart_of_a_running_search_goes_on_to_now(browser, run):
 
 @pytest.mark.one_database
 def test_the_clock_of_a_search_stands_while_the_folds_are_trained(browser, run):
-    """Page, chart and certificate have one time of the search; folds go on for a minute after its 5 seconds."""
+    """Page, chart and certificate state 5 seconds of search, although folds take another minute."""
     record = {"t": 3.0, "phase": "search", "incumbent": 0.5, "bound": 1.0}
     records = [record, record | {"t": 5.0, "phase": "check"}, record | {"t": 65.0, "phase": "fold 2 of 10"}]
     received = (timezone.now() - timedelta(seconds=60)).isoformat()

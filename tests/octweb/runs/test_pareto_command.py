@@ -83,7 +83,7 @@ def test_what_was_left_out_in_reading_is_noted(rows):
 
 
 def test_a_signal_keeps_what_was_found(tmp_path, monkeypatch):
-    """SIGINT once the search has begun: the frontier so far is printed and the model written."""
+    """After SIGINT during the search, the partial frontier is printed and the model written."""
     r = np.random.default_rng(4)
     path = tmp_path / "rows.csv"
     model = tmp_path / "model.json"

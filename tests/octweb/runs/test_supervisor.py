@@ -194,7 +194,7 @@ def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dat
 
 @pytest.mark.parametrize("by", ["its worker", "the reaper"])
 def test_nobody_sees_a_run_that_is_given_back_without_its_task(supervised, monkeypatch, by):
-    """Otherwise a reaper that looks at that moment sends it a second time."""
+    """Otherwise the reaper could send the run a second time."""
     run, supervisor = supervised
     DBTaskResult.objects.all().delete()
     past = timezone.now() - timedelta(minutes=1)
@@ -290,7 +290,7 @@ def test_a_child_killed_twice_has_failed(owner, media, dataset, monkeypatch):
 
 
 def test_error_of_a_child_names_no_folder_of_the_server(supervised, monkeypatch, settings):
-    """Its last words become the error of the job, and all of them its log."""
+    """The last line of the child becomes the job's error, and its whole output the log."""
     run, supervisor = supervised
     words = f"{settings.BASE_DIR}/trainer/tree.py failed\nOSError: disk full: '{settings.DATA_DIR}/files/rows.csv'"
     with_command(supervisor, monkeypatch, sys.executable, "-c", f"import sys; sys.exit({words!r})")

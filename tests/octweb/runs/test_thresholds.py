@@ -84,7 +84,7 @@ def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
 
 
 def test_an_empty_field_becomes_the_default_of_a_method_that_does_not_choose(client, owner, wide):
-    """Also by way of a method that knows no thresholds, whose form keeps the empty field hidden."""
+    """This also holds via a method without thresholds, whose form keeps the empty field hidden."""
     client.force_login(owner)
     data = {
         "dataset": str(wide.pk),
@@ -101,7 +101,7 @@ def test_an_empty_field_becomes_the_default_of_a_method_that_does_not_choose(cli
 
 
 def test_the_cost_model_is_near_what_was_measured():
-    """Processor seconds of one thread on shared tables; the estimate may be off by its spread, a factor of four or so."""
+    """The estimate, in processor seconds of one thread, may be off by its spread: a factor of about four."""
     measured = {  # rows, questions, classes, depth → seconds
         (14980, 448, 2, 3): 0.86, (10459, 598, 2, 3): 0.45, (19020, 320, 2, 3): 0.44, (569, 960, 2, 3): 0.26, (10459, 183, 2, 4): 1.8,
         (10459, 352, 2, 4): 12.3, (17898, 128, 2, 4): 1.9, (653, 219, 2, 4): 0.74, (336, 162, 8, 4): 0.73, (5620, 236, 10, 4): 1.6,

@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_is_status_1_in_one_line(tmp_path):
 
 
 def test_sigterm_keeps_the_incumbent(tmp_path):
-    """Enough folds to be busy for long; the signal comes after the tree was found."""
+    """Many folds keep the command busy, and the signal comes after the tree was found."""
     data = tmp_path / "long.csv"
     data.write_text(CSV.splitlines()[0] + "\n" + "\n".join(CSV.splitlines()[1:] * 400) + "\n")
     model = tmp_path / "model.json"

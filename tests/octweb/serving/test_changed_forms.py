@@ -256,7 +256,7 @@ OUTSIDE = "Column 'score': 3 values lie outside the training range, −10 to 94"
 
 
 def test_number_outside_the_range_is_noted_at_every_door(client, client_of, owner, scored, tmp_path):
-    """Also in the explanation of a row and on its page; a code, also one that no training row had, is no size."""
+    """This includes the explanation and page of a row. Codes, even new ones, are never out of range."""
     model, file = scored
     api = client_of(owner)
     client.force_login(owner)

@@ -44,7 +44,7 @@ def test_few_frames_get_one_answer_at_every_door(kind, open_doors):
 @pytest.mark.parametrize("options", [{}, {"missing": "refuse", "unknown": "refuse"}], ids=["lenient", "strict"])
 @pytest.mark.parametrize("kind", CHOICES)
 def test_frames_get_one_answer_at_every_door(kind, options, open_doors):
-    """Both settings of the 11 kinds have 386 frames together."""
+    """With both settings, the 11 kinds of columns give 386 frames."""
     frames = forms_of(cells_of(kind, 1))
     assert len(frames) >= 13
     assert_one_answer(open_doors(kind, options), frames, kind, options)

@@ -134,7 +134,7 @@ MANY_NAMES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("body", MANY_NAMES.values(), ids=MANY_NAMES)
 def test_many_names_are_refused_before_parsing(monkeypatch, body):
-    """To build 2.5 million names takes a second under the lock of the interpreter."""
+    """Building 2.5 million names would hold the interpreter's lock for a second."""
     monkeypatch.setattr(strict_json.orjson, "loads", lambda content: pytest.fail("it was parsed"))
     with pytest.raises(strict_json.TooManyValues, match="names"):
         strict_json.loads(body())

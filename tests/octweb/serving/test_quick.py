@@ -284,7 +284,7 @@ def test_a_steady_call_asks_the_database_nothing(numbers, secret, django_assert_
 
 @pytest.mark.parametrize(("address", "body"), [(v1, GOOD_V1[0]), (v2, GOOD_V2[0])])
 def test_prediction_takes_few_function_calls(numbers, secret, address, body):
-    """A budget that does not depend on the machine; each of these calls is made for every prediction."""
+    """The number of calls is a budget that does not depend on the machine."""
     content = json.dumps(body).encode()
     for _ in range(3):
         wsgi(address(numbers), content, secret)

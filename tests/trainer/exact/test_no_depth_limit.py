@@ -205,7 +205,7 @@ def test_no_change_makes_proof_show_what_is_false(seed):
 
 
 def changes(step):
-    """Return the step stronger, of a height, at another place, for another reason, or for some trees only."""
+    """Return variants of the step: stronger, with a height, another path or reason, or for some trees only."""
     path = step["path"]
     return [
         *({**step, "bound": step["bound"] + d} for d in (1, 7, 1000)),

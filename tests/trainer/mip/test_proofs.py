@@ -69,7 +69,7 @@ def test_columns_that_need_no_encoding_have_questions_as_well(method, tmp_path):
 
 
 def test_numbers_are_not_asked_without_an_encoding(tmp_path):
-    """A file that says so describes no trees: none of the checkers takes its proof."""
+    """Such a file describes no trees, so no checker accepts its proof."""
     text = answers_and_colours(4).replace("\n1,", "\n2,")
     _, (model, data, proof) = trained(tmp_path, text, "exact", depth=2)
     document = json.loads(model.read_text())
@@ -138,7 +138,7 @@ def test_any_bound_is_proved_up_to_the_optimum(seed):
 
 
 def test_more_questions_than_can_be_counted_do_not_lose_the_tree(tmp_path, monkeypatch):
-    """The exact search refuses them; the file then says why it has no proof."""
+    """The exact search refuses so many features, and the file says why it has no proof."""
 
     def refused(*_: Any, **__: Any) -> None:
         raise DataError("Too many questions to count.")

@@ -100,7 +100,7 @@ def test_every_other_solver_proves_what_the_exact_search_proves(data_folder, nam
 
 @pytest.mark.slow
 def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder):
-    """BinOCT knows complete trees and no price of a leaf; every second row, since they are the slowest models."""
+    """BinOCT has complete trees and no leaf price. Every second record is used, as these models are slow."""
     X, y = (cells[::2] for cells in table(data_folder, "iris_QT_5"))
     for formulation, penalty in ((OCT, Fraction(1, 50)), (BinOCT, Fraction(0))):
         inst = instances.build(X, y, depth=2, kappa=penalty * len(y))
@@ -111,7 +111,7 @@ def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_accelerated_proves_what_the_exact_search_proves(data_folder, name):
-    """Each from CART alone and by its own bounds; then with the tree and the bound of the exact search."""
+    """Each is solved from CART with its own bounds, and then with tree and bound of the exact search."""
     X, y = table(data_folder, name)
     for depth, penalty in ((2, Fraction(1, 50)), (2, Fraction(1, 400)), (3, Fraction(1, 50)), (3, Fraction(1, 400))):
         inst = instances.build(X, y, depth=depth, kappa=penalty * len(y))
@@ -139,7 +139,7 @@ def strongtree(folder: Path, dataset: str, depth: int) -> list[dict[str, str]]:
 @pytest.mark.parametrize("dataset", ["monk1", "monk3", "soybean-small", "tic-tac-toe"])
 @pytest.mark.parametrize("depth", [2, 3])
 def test_the_optima_of_strongtree_are_met(data_folder, dataset, depth):
-    """-(1 - lambda) errors - lambda branchings, on the rebuilt splits."""
+    """The objective is -(1 - lambda) errors - lambda branchings, on the reconstructed splits."""
     X, y = table(data_folder, dataset)
     records = strongtree(data_folder, dataset, depth)[::13]
     if dataset != "tic-tac-toe" or depth == 2:

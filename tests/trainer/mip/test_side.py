@@ -212,7 +212,7 @@ def many_rows(seed: int, depth: int) -> tuple[Instance, Judged, Fraction]:
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_rates_of_large_groups_are_kept_exactly(name, formulation):
-    """A tolerance on, a hair below or above what a tree reaches: a solver cannot tell these apart, the constraint can."""
+    """Tolerances equal or nearly equal a tree's difference: a solver cannot tell these apart, the constraint can."""
     cut_off = 0
     of_oct = formulation.startswith("oct")  # the models of OCT are the slowest
     # HiGHS restarts for each tree that is cut off, so it gets one seed.

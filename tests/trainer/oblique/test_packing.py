@@ -97,7 +97,7 @@ def test_line_separations_are_complete_and_errors_are_least(first):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_neighbours_that_are_ruled_out_change_no_errors(seed):
-    """Sets of a size at which most roots are never tried; the check of the verifier tries them all."""
+    """In sets of this size most roots are skipped; the verifier's check tries all."""
     r = np.random.default_rng(seed)
     X = np.unique(r.integers(0, 40, (32, 2)), axis=0)
     r.shuffle(X)
@@ -123,7 +123,7 @@ METHODS = ("cut-h", "cutw-h", "s-oct", "oct-h")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_points_in_one_plane_need_no_search(seed, tmp_path):
-    """A third column, a mixture of the two others, changes nothing; the check counts by other means."""
+    """A third column that combines the other two changes nothing; the verifier counts by other means."""
     r = np.random.default_rng(seed)
     n = int(r.integers(16, 32))
     depth = 1 + seed % 2
@@ -333,7 +333,7 @@ def test_column_far_from_zero_has_same_best_tree():
 
 
 def test_rows_are_parted_as_the_binary_numbers_that_they_are():
-    """On a line as decimals, beside it as numbers: one question and three classes have six rows right, not five."""
+    """The points are on a line as decimals but not as floats, so six rows can be correct instead of five."""
     X = np.array([[float(f"1000000000.{i:03d}"), float(i)] for i in range(7)])
     assert as_integers(X)[0] is None
     data, labels = table(X, np.array([0, 1, 2, 0, 0, 0, 0]))
@@ -357,7 +357,7 @@ def test_a_tree_that_cannot_be_drawn_gives_way_to_one_that_can(seed):
 
 
 def test_the_search_for_planes_looks_at_the_clock_between_sets(monkeypatch):
-    """Thousands of rows are dealt out into hundreds of sets for each choice of columns."""
+    """Thousands of rows form hundreds of sets for each choice of columns."""
     r = np.random.default_rng(1)
     X = r.normal(size=(20_000, 20)).round(4)
     counts = np.zeros((20_000, 2), np.int64)

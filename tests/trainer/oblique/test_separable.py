@@ -97,7 +97,7 @@ def test_thousands_of_columns_make_no_dense_program():
 
 
 def test_one_plane_over_many_points_can_be_stopped():
-    """A run that is cancelled long before its limit waited for the linear program of the presolve."""
+    """A cancelled run must not wait for the linear program of the presolve."""
     rng = np.random.default_rng(0)
     Z = rng.random((200, 300))
     side = rng.permutation(np.arange(200) % 2).astype(bool)

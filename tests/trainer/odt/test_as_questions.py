@@ -175,7 +175,7 @@ def test_topologies_are_proved_and_nothing_better(tmp_path_factory, seed):
 
 @pytest.mark.parametrize("topology", ["depth-2.5", "auto"])
 def test_the_claim_names_the_topology_that_was_searched(tmp_path, topology):
-    """A larger topology in the scope, another choice, a tree that is none of the topology: all refuted, whatever the proof shows."""
+    """A larger topology, another choice or a tree outside the topology is refuted, whatever the proof proves."""
     model, proof, data, _ = trained(tmp_path, 3, topology=topology, bins=4)
     document = json.loads(model.read_text())
     claim = document["certificate"]

@@ -80,7 +80,7 @@ def test_three_classes_are_searched_without_it():
 
 
 def test_a_part_of_the_rows_is_solved_as_if_it_were_all():
-    """Values of row sets are kept between calls, also upper bounds of those that did not reach what was asked."""
+    """Values of row sets are cached between calls, including upper bounds of sets that missed the target."""
     for seed in range(20):
         _, groups = groups_of(seed, 0)
         shape = parse("imbalanced")

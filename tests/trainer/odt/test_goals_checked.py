@@ -62,7 +62,7 @@ def test_lies_about_pairs_are_refuted(tmp_path):
 
 
 def test_a_frontier_that_was_not_finished_says_less_and_holds(tmp_path):
-    """A pair whose bound is met is not yet proved where more positives may be right with as many negatives."""
+    """A pair that meets its bound is not proved while more positives may be correct with as many negatives."""
     model, _, data, _ = trained(tmp_path, 1, **SHAPE, frontier=True)
     document = json.loads(model.read_text())
     (own, *rest) = document["certificate"]["evidence"]

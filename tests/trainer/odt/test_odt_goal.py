@@ -221,7 +221,7 @@ class _Patience(Monitor):
 @pytest.mark.slow
 @pytest.mark.parametrize("card", [0, 1])
 def test_a_stopped_frontier_says_only_what_is_proved(card):
-    """Listed as proved: pairs that no tree beats. Bounds: no tree is above. Finished: no pair is missing."""
+    """Listed pairs are Pareto-optimal, no tree exceeds the bounds, and "finished" means that no pair is missing."""
     stopped = settled = 0
     for seed in range(80):
         rng = np.random.default_rng(seed)
@@ -329,7 +329,7 @@ def test_the_checker_recounts_the_goal(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["search", "scip"])
 def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
-    """Categories that do not occur at a node, and some that occur nowhere, count, too; the rows go where they went."""
+    """Absent categories count towards the limit, too, and the rows still go to the same side."""
     for seed in range(12 if solver == "search" else 4):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(10, 25))

@@ -125,7 +125,7 @@ def test_a_pair_that_no_tree_reaches_is_answered_by_the_best(solver):
 @pytest.mark.slow
 @seeds(60)
 def test_every_tree_has_an_assignment_that_the_rows_accept(seed):
-    """Optimal trees of the search, with every combination of techniques; the objective is what the tree earns."""
+    """Optimal trees satisfy the model under every combination of techniques, with the tree's objective."""
     problem = two_classes(2000 + seed)
     topology = TOPOLOGIES[seed % 6]
     card = (0, 1)[seed % 2]
@@ -145,7 +145,7 @@ def test_every_tree_has_an_assignment_that_the_rows_accept(seed):
 
 
 def test_anchoring_where_subtrees_differ_would_lose_trees():
-    """The set of anchored nodes matters: with anchors at every node some optimum is cut off."""
+    """With anchors at every node, some optimum would be cut off."""
     lost = 0
     for seed in range(60):
         problem = small(seed)
