@@ -34,7 +34,7 @@ POLL = 0.02
 SLACK = 1.0
 SHARE = 0.1
 TERM = 2.0
-GIVE_UP = 60.0  # a run is killed after so many seconds beyond the limit or the signal
+GIVE_UP = 60.0  # seconds after the limit or the signal until a run is killed
 REFUSED = ("takes two classes", "too many", "does not name classes", "takes at most", "are allowed. Use fewer bins")
 
 

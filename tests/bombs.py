@@ -36,7 +36,7 @@ def _many_columns(megabytes: float) -> bytes:
     return _packed(head, b"," * (width - 1) + b"\n", megabytes)
 
 
-# Name of a bomb → its file name, and a function that makes a file of so many megabytes after unpacking.
+# Name of a bomb → its file name, and a function from megabytes after unpacking to the file.
 BOMBS: dict[str, tuple[str, Callable[[float], bytes]]] = {
     "empty lines": ("t.csv.gz", lambda mb: _packed(b"a,b\n", b"\n", mb)),
     "lines of one cell": ("t.csv.gz", lambda mb: _packed(b"a\n", b"x\n", mb)),

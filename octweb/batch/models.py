@@ -49,7 +49,7 @@ class BatchPrediction(Job, Deletable):
     result = models.FileField(max_length=200, blank=True)
     result_bytes = models.BigIntegerField(default=0)
     goes_on = models.BooleanField(default=False)  # deletion stopped the job, so restoring queues it again
-    # time of the last restoring; the job expires this long after it
+    # time of the last restoring, from which the days until expiry count
     kept_from = models.DateTimeField(null=True, blank=True)
 
     class Meta(Job.Meta):

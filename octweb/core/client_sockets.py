@@ -17,7 +17,7 @@ from octweb.environment import integer
 
 # a client may keep a thread waiting this long; nginx has the same limit
 BASE_SECONDS = integer("OCTWEB_CLIENT_SECONDS", 60)
-BYTES_PER_SECOND = 1_000  # every so many transferred bytes earn the client one more second
+BYTES_PER_SECOND = 1_000  # the client earns one more second with this number of bytes
 FULL_BASE_SECONDS = 2.0  # these limits apply while other requests wait because all threads are busy
 FULL_BYTES_PER_SECOND = 100_000
 ANSWER_SECONDS = 1.0  # time to send the response to a client whose request was cut off

@@ -31,7 +31,7 @@ LONGEST_WAIT = 30.0
 USUAL_WAIT = 20.0
 LOOK = 0.2
 RETRY = "5"  # seconds that the client should wait before it tries again
-_waiting = threading.BoundedSemaphore(2)  # so many threads of this process may wait for a dossier at once
+_waiting = threading.BoundedSemaphore(2)  # at most two threads of this process may wait for a dossier
 ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": "pdf", "application/zip": "zip"}
 
 

@@ -29,8 +29,8 @@ MAX_TRIES = 5
 FIRST_DELAY = timedelta(seconds=30)
 DELAY_FACTOR = 4  # the delays after the tries are 0.5, 2, 8 and 32 minutes
 LEASE = timedelta(minutes=3)  # one try by webhook or mail takes less time than this
-AT_ONCE = 8  # one worker process sends so many messages at once, each to another user
-MAX_FAILURES = 5  # after so many consecutive deliveries that were given up, a webhook gets no more messages
+AT_ONCE = 8  # messages that one worker process sends at once, each to another user
+MAX_FAILURES = 5  # consecutive deliveries that were given up, after which a webhook gets no more messages
 MAX_WAITING_TESTS = 20  # limit for the tests of all users together
 KEEP = timedelta(days=7)  # finished deliveries are removed after this time
 

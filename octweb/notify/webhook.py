@@ -25,7 +25,7 @@ from django.conf import settings
 
 SECONDS = 5.0  # limit for one message, from the DNS query to the last response header
 MAX_HEAD_BYTES = 16_384  # limit for the response headers; a few bytes more may be read
-MAX_LOOKUPS = 16  # so many threads may wait for DNS at once
+MAX_LOOKUPS = 16  # threads that may wait for DNS at once
 RECEIVE_BYTES = 4096
 INFORMATIONAL = range(100, 200)
 SWITCHING_PROTOCOLS = 101

@@ -38,8 +38,8 @@ from trainer.training.estimate import (
     with_features,
 )
 
-LOOKED_AT = 60  # the estimate uses so many of the newest finished runs of a method
-PRIOR = 1.0  # the cost model weighs as much as so many runs of weight 1
+LOOKED_AT = 60  # newest finished runs of a method that the estimate uses
+PRIOR = 1.0  # weight of the cost model in the mean over past runs
 LEAST_SPREAD = 0.12  # decades (log10 of seconds) by which the times of two identical runs differ
 
 

@@ -15,7 +15,7 @@ from octweb.runs.models import TrainingRun
 from trainer.methods.base import AUTO, stated_penalty
 from trainer.training.claims import unseen_words
 
-LATEST = 200  # so many of the newest runs of a data set are compared with the settings
+LATEST = 200  # newest runs of a data set that are compared with the settings
 SAME = ("dataset_id", "owner_id", "method", "test_share", "folds", "group", "time", "weight")
 GONE = (RunStatus.FAILED, RunStatus.CANCELLED)
 

@@ -18,7 +18,7 @@ from octweb.core.problems import Busy
 
 MIN_COUNTED_BYTES = 100_000  # shorter bodies take no budget, so that small calls never wait
 RESERVE_TIMEOUT_SECONDS = 5.0  # a call waits no longer than this for its share of the budget
-WAITING = 4  # so many calls may wait at once; the other threads stay free for small calls and pages
+WAITING = 4  # calls that may wait at once; the other threads stay free for small calls and pages
 
 
 class BudgetExceeded(Busy):

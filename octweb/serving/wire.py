@@ -24,7 +24,7 @@ DROPPED = (
     # bytes of an unread body that are read and dropped, because a client that still sends would miss the response
     64_000_000
 )
-READ_TIMEOUT_SECONDS = 5.0  # a body is dropped only as long as the next byte comes within this time
+READ_TIMEOUT_SECONDS = 5.0  # longest wait for the next byte of a body that is dropped
 AROUND = 1_000_000  # bytes that a form may have besides its uploaded file
 FORM_WEIGHT = 3
 LONG = 1_000_000  # bytes; a longer body goes to a file before it takes budget, so that slow callers hold no budget

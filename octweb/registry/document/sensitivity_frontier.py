@@ -14,7 +14,7 @@ from trainer.certificate import Evidence
 from trainer.registry import METHODS
 from trainer.training.sensitivity_frontier import frontier_bounds, frontier_points, open_bound_text
 
-LATEST = 20  # so many of the newest models of a data set are searched for a frontier
+LATEST = 20  # newest models of a data set that are searched for a frontier
 CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
 
 

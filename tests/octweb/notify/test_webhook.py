@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 
 ENVELOPE = Envelope(id="11111111-2222-3333-4444-555555555555", message={"event": "test"})
 SECONDS = 0.5  # deadline for one message in these tests
-PATIENCE = 60.0  # a test fails after so many seconds; the machine may be busy
+PATIENCE = 60.0  # seconds after which a test fails; the machine may be busy
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 

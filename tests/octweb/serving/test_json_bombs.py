@@ -26,7 +26,7 @@ def _names(size: int, more: bytes = b"") -> bytes:
 
 
 ROWS = b'{"rows":['
-# by name, for so many bytes
+# Name of a bomb → a function that makes a body of a given number of bytes.
 BOMBS: dict[str, Callable[[int], bytes]] = {
     "deep lists": lambda size: b"[" * size,
     "deep lists, closed": lambda size: b"[" * (size // 2) + b"]" * (size // 2),

@@ -136,7 +136,7 @@ def noisy(seed, n=300, p=5):
 
 
 def by_threads(threads, data, rows, options):
-    """Return the split that a crew of so many threads finds."""
+    """Return the split that a pool of this number of threads finds."""
     crew = WorkerPool(threads=threads)
     found = []
 

@@ -163,7 +163,7 @@ def columns(seed: int, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 def most_right(X: np.ndarray, y: np.ndarray, depth: int, leaves: int) -> int:
-    """Return the most rows that a tree of this depth with so many leaves has right: every threshold tried."""
+    """Return the most correct rows of a tree with this depth and number of leaves, over every threshold."""
     best = int(np.bincount(y, minlength=2).max()) if len(y) else 0
     if depth == 0 or leaves < 2 or len(y) < 2:
         return best
