@@ -80,7 +80,7 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else _not_finite(value)
     if isinstance(value, str | bool | int):
         return value
-    # pandas.NA is recognised by name, because its type cannot be imported without pandas.
+    # pandas.NA has no type that can be imported without pandas
     return None if type(value).__name__ == "NAType" else str(value)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "OCTWEB_URL"
 TOKEN_VARIABLE = "OCTWEB_TOKEN"  # noqa: S105
-RUN_MEMBERS = ("group", "time", "weight", "warm_start")  # these members of a run are not parameters of its method
+RUN_MEMBERS = ("group", "time", "weight", "warm_start")  # members of a run that are not parameters of its method
 
 
 class Client:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 API = "/api/v1/"
 PAGE_SIZE = 200
-FIRST_PAUSE_SECONDS = 0.25  # pause before the second attempt; each further pause is twice as long
-LONGEST_PAUSE_SECONDS = 60.0  # if the server asks for a longer pause, there is no further attempt
-BUSY = {429, 503}  # the server did nothing, so any call may be repeated
+FIRST_PAUSE_SECONDS = 0.25  # before the second attempt; each further pause is twice as long
+LONGEST_PAUSE_SECONDS = 60.0  # a server that asks for more gets no further attempt
+BUSY = {429, 503}  # refused before anything was done, so that any call may be repeated
 GATEWAY = {502, 504}  # the server may have executed the call
-REPEATABLE = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}  # executing these methods twice has the same effect as once
+REPEATABLE = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}  # have the same effect if they are executed twice
 MISSING_HTTPX = "octweb.Client needs the package httpx. Install it: pip install 'octweb[client]', or pip install httpx."
 
 OpenFile = tuple[str, Callable[[], Any]]  # name of the file, and a function that opens its content from the start
@@ -40,7 +40,7 @@ class ApiCall:
     path: str
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Any = None
-    content: tuple[bytes, str] | None = None  # bytes and media type of a body that is not JSON
+    content: tuple[bytes, str] | None = None  # a body of another type: bytes and media type
     form: Mapping[str, str] = field(default_factory=dict)
     file: OpenFile | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Connection:
             yield from page["results"]
             if page["next"] is None:
                 return
-            # Only the path is used, since a proxy may have changed scheme or host.
+            # the path alone, since a proxy may have changed scheme or host
             following = urlsplit(page["next"])
             page = self.send(ApiCall(method="GET", path=f"{self._below(following.path)}?{following.query}")).json()
 

@@ -20,7 +20,7 @@ from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
 from octweb.registry.prediction.recording import new_id
 from trainer.version import VERSION
 
-ONLY = 1  # primary key of the only row of DecisionHead
+ONLY = 1  # primary key of the single DecisionHead
 BLOCK_RECORDS = 4096
 BLOCK_SECONDS = 60
 FIELDS = (

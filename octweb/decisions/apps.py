@@ -20,7 +20,7 @@ class DecisionsConfig(AppConfig):
         pre_delete.connect(_keep_recorded, sender="registry.TreeModel", dispatch_uid="decisions")
 
 
-# This function imports at the first signal, because training processes send none and start faster without it.
+# Imported at the first signal, so that training processes, which send none, start faster.
 def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.decisions.collecting import collect_due
 

@@ -14,13 +14,13 @@ from octweb.core.parsers import BodyTooLarge
 from octweb.decisions.later import MAX_ERRORS, MAX_ROWS, LaterRow
 from octweb.decisions.models import Kind
 
-# Kind of record → its text members, in addition to `decision`.
+# text members of each kind, in addition to `decision`
 MEMBERS: dict[str, tuple[str, ...]] = {
     str(Kind.OUTCOME): ("value", "known_at", "source"),
     str(Kind.OVERRIDE): ("label", "reason"),
     str(Kind.OBJECTION): ("received", "reason", "text_ref", "state", "answer"),
 }
-COLUMN_NAMES = {"outcome": "value"}  # column of a CSV → member of a row
+COLUMN_NAMES = {"outcome": "value"}  # accepted names of CSV columns
 
 
 def rows_of_body(kind: str, body: Any) -> list[LaterRow]:

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 BATCH_ROWS = 4096  # a transaction ends with the frame that reaches this number of rows
 READ_BYTES = 16_000_000  # bytes that one read takes from a file
-SEALED = "decisions sealed"  # kind of this record in the audit chain
+SEALED = "decisions sealed"  # kind of the record in the audit chain
 SCHEMAS: dict[tuple[str, bytes], Any] = {}  # keyed by file, and by SHA-256 and id of the model
 
 
@@ -101,7 +101,7 @@ def collect_part(path: Path) -> int | None:
                     return None
     finally:
         os.close(fd)
-    if is_done:  # the file is deleted first, because a file without its row would be collected again
+    if is_done:  # delete the file first: a file without its row would be collected again
         path.unlink(missing_ok=True)
         SpoolPart.objects.filter(pk=path.name).delete()
         for key in [key for key in SCHEMAS if key[0] == path.name]:
@@ -111,7 +111,7 @@ def collect_part(path: Path) -> int | None:
 
 def _advance(head: DecisionHead, part: SpoolPart, fd: int) -> tuple[int, bool, bool]:
     """Add the next records; return their number, whether the file is done, and whether it had no new frame."""
-    is_ended = spool.is_free(fd)  # this check precedes the read, so that no frame can come after it
+    is_ended = spool.is_free(fd)  # check before reading, so that no frame is added after the read
     stream, _ = RecordStream.objects.get_or_create(pk=uuid.UUID(part.name.partition("-")[0]))
     size = os.fstat(fd).st_size
     read = _read(part, stream, fd)

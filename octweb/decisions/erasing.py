@@ -17,7 +17,7 @@ from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.registry.prediction.recording import new_id, subject_digest
 
-KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # records of these kinds hold no personal data
+KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # they hold no personal data
 REASONS = ("request", "mistake", "retention")
 USER_REASONS = ("request", "mistake")  # that a user may give
 CHUNK_KEYS = 500  # per SQL statement
@@ -83,7 +83,7 @@ def _erasable(entries: QuerySet[ChainEntry]) -> QuerySet[ChainEntry]:
 def _clear(entries: QuerySet[ChainEntry]) -> int:
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
-            cursor.execute("PRAGMA secure_delete=ON")  # makes SQLite overwrite deleted content with zeros
+            cursor.execute("PRAGMA secure_delete=ON")  # overwrite deleted content with zeros
     return entries.update(**NOTHING)
 
 

@@ -10,8 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-LEAF = b"\x00"  # the hash of a record begins with this byte, as in RFC 9162
-NODE = b"\x01"  # the hash of two hashes begins with this byte
+LEAF = b"\x00"  # before a record, as in RFC 9162
+NODE = b"\x01"  # before two hashes
 
 
 def canonical(record: dict[str, Any]) -> str:

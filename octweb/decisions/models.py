@@ -28,11 +28,11 @@ class ChainEntry(models.Model):
     An erased record keeps number, key, kind, about, model, time, stream, seq and commitment.
     """
 
-    number = models.BigIntegerField(primary_key=True)  # counts 1, 2, 3, … without gaps
-    key = models.UUIDField(unique=True)  # callers know the record by this id
+    number = models.BigIntegerField(primary_key=True)  # 1, 2, 3, …
+    key = models.UUIDField(unique=True)  # the id that callers see
     kind = models.CharField(max_length=10, choices=Kind)
-    about = models.UUIDField(null=True, db_index=True)  # key of the decision to which this record belongs
-    model = models.UUIDField(null=True)  # not a foreign key, because a record outlives its model
+    about = models.UUIDField(null=True, db_index=True)  # key of the decision that this record is about
+    model = models.UUIDField(null=True)  # no foreign key: a record outlives its model
     at = models.BigIntegerField()  # ns since 1970
     stream = models.UUIDField(null=True)
     seq = models.BigIntegerField(null=True)
@@ -61,7 +61,7 @@ class Block(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     number = models.BigIntegerField(unique=True)
-    first = models.BigIntegerField(unique=True)  # number of the first record in the block
+    first = models.BigIntegerField(unique=True)  # number of its first record
     records = models.IntegerField()
     last_at = models.BigIntegerField(db_index=True)  # ns since 1970
     header = models.TextField()
@@ -80,7 +80,7 @@ class RecordStream(models.Model):
 
     id = models.UUIDField(primary_key=True)
     seq = models.BigIntegerField(default=0)  # number of the next record
-    end = models.CharField(max_length=10, blank=True)  # "closed" or "cut"; empty while the process runs
+    end = models.CharField(max_length=10, blank=True)  # closed, or cut
 
     def __str__(self) -> str:
         return f"{self.id}: {self.seq} records"
@@ -91,7 +91,7 @@ class SpoolPart(models.Model):
 
     name = models.CharField(max_length=80, primary_key=True)
     offset = models.BigIntegerField(default=0)
-    last = models.SmallIntegerField(default=0)  # kind of the last frame that was collected
+    last = models.SmallIntegerField(default=0)  # kind of the last frame
     is_done = models.BooleanField(default=False)
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class DecisionHead(models.Model):
     """End of the chain: a single row, locked while records are added or sealed."""
 
     records = models.BigIntegerField(default=0)
-    sealed = models.BigIntegerField(default=0)  # number of records that are in blocks
+    sealed = models.BigIntegerField(default=0)  # records in blocks
     blocks = models.BigIntegerField(default=0)
     digest = models.CharField(max_length=64, default=audit_chain.START)  # digest of the last block
     signed = models.BigIntegerField(default=0)  # number of the last signed block

@@ -46,9 +46,9 @@ from trainer.tree.numbers import count_words
 from trainer.tree.render.palette import swatch
 
 PAGE_ROWS = 50
-MAX_COUNT = 10_000  # a page stops counting at this number of rows, since counting a million takes seconds
-PERSON_ROWS = 500  # decisions about one person that one page lists
-MAX_CHANGES = 4  # smallest changes that a letter lists
+MAX_COUNT = 10_000  # rows that a page counts; a count of a million takes seconds
+PERSON_ROWS = 500  # decisions about one person, on one page
+MAX_CHANGES = 4  # smallest changes in a letter
 FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
 NOTED_WORDS = {
     "empty": "was empty",

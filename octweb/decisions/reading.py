@@ -27,9 +27,9 @@ from trainer.errors import TrainerError
 from trainer.tree.nodes import Tree
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-STANDING_KINDS = (Kind.OUTCOME, Kind.OVERRIDE, Kind.OBJECTION)  # of each of these kinds, only the last record counts
-MAX_LOOKS = 50  # looks that a decision lists
-CHUNK_KEYS = 500  # keys in one SQL statement
+STANDING_KINDS = (Kind.OUTCOME, Kind.OVERRIDE, Kind.OBJECTION)  # the last record of each kind counts
+MAX_LOOKS = 50  # listed looks of a decision
+CHUNK_KEYS = 500  # per SQL statement
 ABSENT = "There is no decision with this id, or it is not yours. A decision can be read some seconds after its answer."
 
 

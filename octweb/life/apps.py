@@ -17,7 +17,7 @@ class LifeConfig(AppConfig):
         beside.connect(_on_beside, dispatch_uid="life")
 
 
-# This function imports at the first signal, because training processes send none and start faster without it.
+# Imported at the first signal, so that training processes, which send none, start faster.
 def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.life.looking import look_at_due
 

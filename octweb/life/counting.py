@@ -20,8 +20,8 @@ from octweb.registry.models import State, TreeModel
 
 log = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 1.0  # time between two writes; a killed process loses the counts since the last one
-END_SECONDS = 25.0  # an ending process waits no longer for the writer thread, because gunicorn kills it after 30 s
+FLUSH_SECONDS = 1.0  # a killed process loses the counts since its last write, at most about so much time
+END_SECONDS = 25.0  # an ending process waits so long for the writer thread; gunicorn kills it after 30
 EPOCH = date(1970, 1, 1)
 
 
@@ -58,7 +58,7 @@ def add_counts(counts: Mapping[Key, int]) -> int:
         for key, number in counts.items():
             if key.model in known:
                 numbers[_row_key(key)] += number
-        # All processes lock the rows in the same order, which excludes deadlocks.
+        # all processes lock rows in the same order, which excludes deadlocks
         rows = [_values(key, number) for key, number in sorted(numbers.items())]
         with connection.cursor() as cursor:
             cursor.executemany(_statement(), rows)
@@ -98,7 +98,7 @@ def _try_to_write() -> None:
     except DatabaseError as error:
         log.warning("counts of answers: the database does not answer, trying again: %s", error)
         connection.close()
-    except Exception:  # a thread that ends would never write again, and the next try may succeed
+    except Exception:  # the next try may succeed; a thread that ends would never write again
         log.exception("counts of answers were not written")
         connection.close()
 

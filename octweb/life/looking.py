@@ -71,7 +71,7 @@ def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
     rows = DailyCount.objects.filter(model=model, kind__in=kinds, day__range=(first, last)).order_by()
     place = {(first + timedelta(days=i)).isoformat(): i for i in range(days)}
     numbers: dict[tuple[str, str], list[int]] = {}
-    # There are tens of thousands of rows, and a queryset that parses SQLite's dates takes three times as long.
+    # there are tens of thousands of rows, and a queryset that parses SQLite's dates takes three times as long
     query = rows.annotate(text=Cast("day", CharField())).values_list("kind", "name", "text", "number").query
     with connection.cursor() as cursor:
         cursor.execute(*query.sql_with_params())
@@ -145,7 +145,7 @@ def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
 def _new_alarm(model: TreeModel, watch: Watch, look: Look) -> Alarm | None:
     """Store an alarm if the evidence of a watch has reached the threshold and it has no open alarm."""
     logs = look.evidence[watch.id]
-    over = np.flatnonzero(logs >= math.log10(watch.threshold))  # NaN compares as False
+    over = np.flatnonzero(logs >= math.log10(watch.threshold))  # false for NaN
     if not len(over) or model.alarms.filter(watch=watch.id, closed_at=None).exists():
         return None
     day = int(over[0])
@@ -199,7 +199,7 @@ def look_at_due(now: datetime | None = None) -> int:
     looked = 0
     for pk in list(models.exclude(watching__looked_on__gte=local.date()).values_list("pk", flat=True)):
         model = models.filter(pk=pk).first()
-        if model is None:  # the model was retired or deleted meanwhile
+        if model is None:  # retired or deleted meanwhile
             continue
         try:
             with transaction.atomic():

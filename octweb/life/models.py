@@ -16,7 +16,7 @@ class DailyCount(models.Model):
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="daily_counts")
     day = models.DateField()
     api = models.CharField(max_length=20)  # v1, v2, invocations or batch
-    kind = models.CharField(max_length=20)  # rows; empty, unknown, below, above; or refused_ and the reason
+    kind = models.CharField(max_length=20)  # rows; empty, unknown, below, above; refused_ and the reason
     name = models.CharField(max_length=MAX_NAME, blank=True)  # the leaf if `kind` is rows, else the column
     number = models.BigIntegerField()
 
@@ -33,12 +33,10 @@ class Watching(models.Model):
     """Limits that users set for a model, and the result of the last look."""
 
     model = models.OneToOneField(TreeModel, on_delete=models.CASCADE, related_name="watching")
-    # watch → {"share": largest permitted share, "since": first day that counts}
-    limits = models.JSONField(default=dict)
+    limits = models.JSONField(default=dict)  # watch → {"share": largest share, "since": first day that counts}
     evidence = models.JSONField(default=dict)  # watch → log10 of the evidence
     looked_at = models.DateTimeField(null=True, blank=True)
-    # day of the last look in local time; a user may have started it
-    looked_on = models.DateField(null=True, blank=True)
+    looked_on = models.DateField(null=True, blank=True)  # local day of the last look, also of one that a user started
 
     def __str__(self) -> str:
         return f"{self.model_id}: looked at {self.looked_at}"
@@ -50,8 +48,8 @@ class Alarm(models.Model):
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="alarms")
     watch = models.CharField(max_length=MAX_NAME + 20)
     grew = models.BooleanField()
-    began = models.DateField()  # estimated day on which the share began to change
-    found = models.DateField()  # last day whose counts the alarm uses
+    began = models.DateField()  # an estimate
+    found = models.DateField()  # the last day of the counts that the alarm rests on
     rows = models.BigIntegerField()  # decisions from `began` to `found`
     at = models.DateTimeField(auto_now_add=True)
     told_at = models.DateTimeField(null=True, blank=True)  # when the signal was last sent

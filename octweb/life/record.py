@@ -139,7 +139,7 @@ def _sentences(counts: DayCounts, look: Look | None, open_alarms: dict[str, Alar
         sentences.append(words.state_words(max(1, look.counts.days), int(look.counts.rows.sum()), look.watches))
     sentences.append(words.reference_words(look.watches))
     value = look.dispersion[-1]
-    if value >= MAX_DISPERSION:  # NaN compares as False
+    if value >= MAX_DISPERSION:  # false for NaN
         sentences.append(words.alike_words(float(value)))
     return [sentence for sentence in sentences if sentence]
 

@@ -39,8 +39,8 @@ class Watch:
     yes: int  # training rows, out of `rows`, for which the answer is yes
     rows: int
     threshold: float
-    since: date  # first day that counts
-    limit: float | None  # largest share that a user permits
+    since: date  # the first day that counts
+    limit: float | None  # largest share, set by a user
     low: float
     high: float
 

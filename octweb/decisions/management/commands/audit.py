@@ -17,7 +17,7 @@ from octweb.decisions.audited import DecisionAudit, audit_decisions
 from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
-UNPRINTED = {"event", "by_id", "user_id"}  # database keys, which only the JSON output contains
+UNPRINTED = {"event", "by_id", "user_id"}  # database keys; only the JSON output has them
 
 
 class Command(BaseCommand):
