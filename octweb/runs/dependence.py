@@ -100,7 +100,7 @@ def propose_group(dataset: Dataset) -> Proposal | None:
     for column in dataset.columns:
         name = column["name"]
         distinct = int(column.get("distinct") or 0)
-        if name == dataset.target or name in source or column.get("identifier"):
+        if name == dataset.target or name in source:
             continue
         if distinct < FEWEST_GROUPS or dataset.rows < ROWS_PER_GROUP * distinct:
             continue

@@ -38,7 +38,9 @@ def test_unknown_parameter_is_named_and_refused(client_of, owner, approved, addr
 
 def test_refusal_lists_the_known_parameters(client_of, owner):
     detail = client_of(owner).get("/api/v1/runs/?stauts=failed").json()["detail"]
-    assert detail.endswith("Known parameters: cursor, dataset, page, page_size, status.")
+    assert detail.endswith(
+        "Known parameters: cursor, dataset, ordering, page, page_size, search, since, status, until."
+    )
 
 
 @pytest.mark.parametrize("address", ["/api/v1/models/{model}/predict/", "/v2/models/small-cart/infer", "/invocations"])
@@ -61,7 +63,24 @@ def test_stranger_learns_nothing_from_parameters(client_of, stranger, model):
     [
         ("/api/v1/models/abc/shares/", "DELETE", {"username"}),
         ("/api/v1/models/abc/shares/", "GET", set()),
-        ("/api/v1/models/", "HEAD", {"cursor", "dataset", "method", "name", "page", "page_size", "state", "status"}),
+        (
+            "/api/v1/models/",
+            "HEAD",
+            {
+                "cursor",
+                "dataset",
+                "method",
+                "name",
+                "ordering",
+                "page",
+                "page_size",
+                "search",
+                "since",
+                "state",
+                "status",
+                "until",
+            },
+        ),
         ("/api/v1/models/figures/compare/", "GET", {"dataset"}),
         ("/api/v1/workbenches/abc/edits/3/", "GET", {"wait"}),
         ("/api/v1/nothing/", "GET", set()),
