@@ -92,7 +92,7 @@ def merkle_root(hashes):
 
 
 class Chain:
-    """What is known while the lines are read."""
+    """State of a check: the open block, the hashes of earlier blocks, and the problems found so far."""
 
     def __init__(self):
         self.problems = []
@@ -130,7 +130,7 @@ class Chain:
                 self.ranges.append(said["range"])
 
     def streams(self):
-        """Check that no place of a stream is missing; return the ends of the block."""
+        """Report gaps in the streams; return the first and last place of each stream in this block."""
         ends = {}
         for line in self.entries:
             if line["seq"] is None:
@@ -192,7 +192,7 @@ class Chain:
 
 
 def check(lines, key=None):
-    """Return where the chain is broken, in words."""
+    """Return the problems of a chain as texts; the list is empty if the chain is whole."""
     chain = Chain()
     kinds = {"entry": chain.entry, "block": chain.block, "signature": chain.signature}
     try:

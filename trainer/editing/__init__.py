@@ -1,1 +1,1 @@
-"""Wishes on a tree, whatever method searches: their words, the recursion over a partial tree, prices and conflicts."""
+"""Search trees under wishes, for any method: words, recursion over a partial tree, prices and conflicts."""

@@ -1,4 +1,4 @@
-"""`Bench`: wishes with prices and proofs on one problem, with shared caches."""
+"""Define `Bench`, which finds and prices trees under wishes, with shared caches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Alternative(NamedTuple):
 
 
 class Bench:
-    """Wishes on the trees of one space. Not thread-safe.
+    """A workbench that finds and prices trees under wishes in one space. Not thread-safe.
 
     `scope`: the questions that a claim covers, if the method knows them only with the rows.
     """
@@ -234,7 +234,7 @@ class Bench:
 
     @property
     def rows_beyond(self) -> Fraction:
-        """A tree's cost beyond the weight of its wrong copies, in that weight: 0 without costs, negative if it costs less."""
+        """Return the cost of a tree without wrong copies, in weight of copies: 0 without costs; it may be negative."""
         costs = self._costs
         return (
             Fraction(0) if costs is None else costs.cost_of(Fraction(1)) / costs.price_of(Fraction(1)) * self.problem.n

@@ -70,7 +70,7 @@ class QuestionPrice:
 
 
 class Completer:
-    """Completes wishes over one space."""
+    """A search for the best trees under wishes in one space."""
 
     def __init__(self, prefix: Prefix) -> None:
         self.prefix = prefix
@@ -106,7 +106,7 @@ class Completer:
         return Completion(wishes=tuple(wishes), found=False, conflict=conflict, reason=why)
 
     def _best(self, items: Items) -> tuple[PrefixBound, LabelledShape, int]:
-        """Return the best tree and a lower bound of all; search shallow trees first for an early incumbent."""
+        """Return the best tree and a lower bound on all trees; shallow trees are searched first for an early incumbent."""
         need = max((len(i.place) + 1 for i in items if i.verb == "ask"), default=0)
         best = PrefixBound(INFINITE_COST, False)
         tree = None
@@ -218,7 +218,7 @@ class Completer:
 
 
 class ColumnCompleter(Completer):
-    """Completes wishes for methods with many questions by column; a price list has one line for each column."""
+    """A completer for methods with many questions per column; its price list has one line per column."""
 
     def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """Yield for each column the price of its cheapest question at the place."""

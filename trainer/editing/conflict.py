@@ -12,7 +12,7 @@ from trainer.editing.wishes import EditConstraint, Items, items_below, place_nam
 
 
 class Feasible:
-    """Checks whether any tree satisfies a set of wishes, with a cache."""
+    """A cached test of whether any tree satisfies a set of wishes."""
 
     def __init__(self, prefix: Prefix) -> None:
         self.prefix = prefix

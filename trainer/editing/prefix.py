@@ -221,7 +221,9 @@ class Prefix:
         return QuestionSides(question, spots, [space.floor(space.counts(s.rows), s.height) for s in spots], way)
 
     def _attempt(self, side: QuestionSides, ub: int) -> int:
-        """Return the cost of the best tree with this question if it is below `ub`, else any cost that is not; update its bounds."""
+        """Return the cost of the best tree with this question if it is below `ub`, else INFINITE_COST; raise the bounds of its
+        sides.
+        """
         order = sorted((0, 1), key=lambda s: (bool(side.spots[s].items), -len(side.spots[s].rows)))
         exact = 0
         for s in order:
@@ -290,7 +292,7 @@ class Prefix:
     # -- trees ---------------------------------------------------------------------------------------------------------
 
     def tree(self, spot: Spot, answer: PrefixBound) -> LabelledShape:
-        """Return the tree of a result of `value`."""
+        """Build the tree that `answer`, a result of `value`, describes."""
         spot = self.settle(spot)
         if answer.choice == LEAF:
             return self._label(spot, answer.label)

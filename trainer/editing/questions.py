@@ -125,7 +125,7 @@ def _left_is_yes(feature: EncodedFeature) -> Split:
 
 
 def in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
-    """Shorten thresholds like training does for stored trees, so that a question has one name in both."""
+    """Shorten thresholds as training does for stored trees, so that a question has one name in both."""
 
     @cache
     def values(feature: int) -> FloatArray:

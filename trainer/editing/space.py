@@ -1,6 +1,7 @@
-"""`EditingSpace`: the interface of a method to the search with wishes: rows, questions, costs, and optima without wishes.
+"""Define `EditingSpace`, the interface of a method to the search with wishes.
 
-Costs are integers: scale * (Q errors + P leaves) + leaves, so ties are broken by fewer leaves. P/Q is the leaf penalty in rows. Rows are
+Costs are integers: scale * (Q errors + P leaves) + leaves, so ties are broken by fewer leaves. P/Q is the leaf penalty
+in rows. Rows are
 int32 arrays of positions in the space's own list of rows.
 """
 

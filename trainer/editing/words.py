@@ -1,4 +1,4 @@
-"""Wishes in words, and the reasons that users give for them."""
+"""Write wishes in words, and check the reasons that users give for them."""
 
 from __future__ import annotations
 

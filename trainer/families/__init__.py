@@ -1,1 +1,1 @@
-"""The families of methods. None imports another; what one takes from another comes through `trainer.solver_common.cross_family`."""
+"""Families of methods; one family uses another only through `trainer.solver_common.cross_family`."""

@@ -1,1 +1,1 @@
-"""Decide whether a proof holds: the space of trees that a model is about, and the steps of the proof. Nothing of the trainer is imported."""
+"""Check proofs without importing the trainer: spaces of trees, and proof steps."""

@@ -1,4 +1,4 @@
-"""Read the parameters of a model document as they are written, and hold its rows."""
+"""Read parameters of a model document, and define the table of its rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_fraction(value: object) -> Fraction:
 
 
 def split_items(text: object) -> list[str]:
-    """Split a parameter that lists several things."""
+    """Return the nonempty items of a parameter whose items are separated by semicolons."""
     return [item.strip() for item in str(text or "").split(";") if item.strip()]
 
 
@@ -62,7 +62,10 @@ def active_parameter(model: Model, name: str) -> Any:
 
 
 def asks_cuts(model: Model) -> bool:
-    """Return whether each threshold of `exact-numeric` is a yes/no question: with wishes, and with limits of whole trees or paths."""
+    """Return True if each threshold of `exact-numeric` is a separate yes/no question.
+
+    Wishes, and limits of whole trees or paths, require this.
+    """
     listed = any(split_items(active_parameter(model, name)) for name in ("recall", "forbidden_pairs"))
     is_limited = listed or active_parameter(model, "max_columns") is not None
     return model["method"] in THRESHOLDS and (bool(model["certificate"].get("wishes")) or is_limited)

@@ -192,7 +192,7 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
 
 
 def _check_secret_counts(model: Model, correct: int, value: Fraction, rows: int) -> list[Finding]:
-    """Check the claims of a tree of secret counts, which must be the lower ends."""
+    """Check correct rows and objective of a tree of suppressed counts against their lower bounds."""
     certificate = model["certificate"]
     totals = {"n": rows, "correct": correct}
     holds = all(of[name] == value for of in (certificate, model["metrics"]["train"]) for name, value in totals.items())
@@ -209,7 +209,7 @@ def _check_secret_counts(model: Model, correct: int, value: Fraction, rows: int)
 
 
 def _check_scope(model: Model, record: dict[str, Any]) -> Finding:
-    """Write the scope of the claim again and compare it."""
+    """Recompute the scope of the claim and compare it."""
     kinds = {column["name"]: column["kind"] for column in model["columns"]}
     levels = sum(kinds[question["column"]] == "categorical" for question in record["questions"])
     numbers = len(record["questions"]) - levels
@@ -305,7 +305,7 @@ def _check_limits(model: Model, reached: list[list[int]]) -> list[Finding]:
 
 
 def _check_folds(model: Model, counts: CountedRows) -> Finding:
-    """Check the cross-validation: the tree of each fold on its rows, and its counts on the others."""
+    """Check the tree of each fold: its counts on the training rows, and its predictions on the fold."""
     stated = model["metrics"]["cross_validation"]
     trees = (model.get("rows") or {}).get("fold_trees") or []
     if stated["folds"] != counts.record["folds"] or len(trees) != len(stated["accuracies"]):
@@ -417,7 +417,7 @@ def _sum(one: np.ndarray, two: np.ndarray) -> np.ndarray:
 
 
 def _combine_sides(ones: list[int], zeros: list[int]) -> list[int]:
-    """Return the most correct rows of both sides by their number of leaves."""
+    """Combine two sides: return the most correct rows for each total number of leaves."""
     best = [-1] * (len(ones) + len(zeros))
     for a, right in enumerate(ones, 1):
         for b, other in enumerate(zeros, 1):

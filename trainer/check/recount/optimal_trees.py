@@ -69,7 +69,7 @@ def _splits_text(tree: Nodes) -> str:
 
 
 def _count_equivalent_trees(model: dict[str, Any], tree: Nodes, rows: ModelTable) -> int:
-    """Count the optimal trees that a listed one may represent: questions that split the rows of a node alike look the same."""
+    """Count the trees that a listed one may represent: each question may be replaced by one that splits the rows alike."""
     names = [column["name"] for column in model["columns"]]
     if model["method"] in THRESHOLDS:  # all thresholds are questions, and no value is special
         columns = [column | {"special": []} for column in model["columns"]]

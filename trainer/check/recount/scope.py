@@ -91,7 +91,7 @@ def _depth_words(model: dict[str, Any]) -> list[str]:
 
 
 def _spaces(model: dict[str, Any], rows: ModelTable, stated: str) -> list[list[str]]:
-    """Return the words on the questions that a scope may have, as lists of its parts."""
+    """Return the accepted wordings of the question space, each as a list of its parts."""
     method = model["method"]
     if METHODS[method][0] == "heuristic":
         return [[]]

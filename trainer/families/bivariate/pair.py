@@ -32,10 +32,11 @@ WORK_PER_STEP = 4_000_000  # work between two checks of clock and incumbent, in 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(SplitOptions):
-    """Options of the search of a pair; the defaults are fast, the others are variants of the paper.
+    """Options for searching the split of one pair of columns. The defaults are the fastest; other values are variants of the paper.
 
-    `bound`: 'theorem4', 'paper' (with Theorems 5 and 6) or 'assignment'. `criteria`: bits of C2-C5. `local`: most points of a box
-    for the local sweep. `switch` allows the change to the angular sweep. `gap` is the epsilon of early stopping.
+    `bound`: 'theorem4', 'paper' (with Theorems 5 and 6) or 'assignment'. `criteria`: bit mask of C2 to C5. `local`:
+    largest number of points in a box that the local sweep searches. `switch`: whether the search may change to the
+    angular sweep. `gap`: the epsilon of early stopping.
     """
 
     bound: str = "assignment"
@@ -53,7 +54,7 @@ class SearchOptions(SplitOptions):
 
 @dataclass(kw_only=True)
 class Workspace:
-    """Tables of one thread, which grow on demand."""
+    """Working arrays of one thread, which grow on demand."""
 
     slots: int = 0
     arena: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))

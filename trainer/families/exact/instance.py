@@ -1,7 +1,9 @@
-"""`ExactInstance`: binary rows, classes and integer weights for the kernels of the exact search.
+"""Build `ExactInstance`: binary rows, classes and integer weights for the kernels.
 
-Weighted rows become one row for each bit of their weight, in segments of one class and one power of two. If that makes too
-many rows, the rows keep their weights, in one segment for each class. Equal rows may first be merged into one weighted row.
+Weighted rows become one row for each bit of their weight, in segments of one class and one power of two. If that makes
+too
+many rows, the rows keep their weights, in one segment for each class. Equal rows may first be merged into one weighted
+row.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class ExactInstance:
         return self.weights[: len(self.rows) if self.weighted else 0].astype(np.int32)
 
     def true_cost(self, cost: int) -> Fraction:
-        """Return the lower bound of errors + P/Q * leaves, in rows, of trees whose integer cost is at least `cost`."""
+        """Return a lower bound, in rows, on errors + P/Q * leaves of trees whose integer cost is at least `cost`."""
         return Fraction(cost // self.scale, self.Q)
 
 

@@ -1,4 +1,4 @@
-"""`exact`: the optimal tree over the binary features of the encoding, by dynamic programming with branch and bound."""
+"""Declare the method `exact`: an optimal tree over binary features, by dynamic programming."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from trainer.milo import Expression, IntegerProgram, Point, Variables, total
 
 
 class Assignment(Formulation):
-    """A formulation in which a row has a terminal node; in subclasses b may mean columns instead of features."""
+    """A formulation that assigns each row to a terminal node; in subclasses b may mean columns instead of features."""
 
     b: Variables
     w: Variables
@@ -86,7 +86,7 @@ class AssignedScores:
         self.known: dict[int, Variables] = {}
 
     def __call__(self, i: int) -> Expression:
-        """Return the score of row i: at most 1 if it is correct, else 0; equal to that if scores are exact."""
+        """Return the score of row i: at most 1 if it is correct, at most 0 otherwise. Exact scores attain this limit."""
         terminal = self.instance.tree.terminal_nodes
         if i not in self.known:
             y = int(self.instance.y[i])

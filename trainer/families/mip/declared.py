@@ -1,4 +1,4 @@
-"""Common declaration of the methods of this family, over the binary encoding."""
+"""Declare the methods of this family with their common parts, over the binary encoding."""
 
 from __future__ import annotations
 

@@ -111,12 +111,12 @@ class Instance:
 
     @property
     def F(self) -> range:
-        """Features."""
+        """Indices of the features."""
         return range(self.X.shape[1])
 
     @property
     def K(self) -> range:
-        """Classes."""
+        """Indices of the classes."""
         return range(self.classes)
 
     @cached_property

@@ -1,12 +1,15 @@
 """OCT on binary features, a baseline (Bertsimas & Dunn, 2017).
 
-Rows are assigned to terminal nodes; errors are counted with big-M rows. This is the binary form (3) of Aghaei, Gomez & Vayanos.
+Rows are assigned to terminal nodes; errors are counted with big-M rows. This is the binary form (3) of Aghaei, Gomez &
+Vayanos.
 
 Legend     b[v,f]=1 v branches on f;  d[v]=1 v branches, else all its rows go right;  t terminal node
-           zeta[i,t] row i is in t;  l[t]=1 t may hold rows;  w[t,k]=1 t predicts k;  L[t] weight of the misclassified rows in t
+           zeta[i,t] row i is in t;  l[t]=1 t may hold rows;  w[t,k]=1 t predicts k;  L[t] weight of the misclassified
+           rows in t
            maximise  n - sum L[t] - kappa (1 + sum d[v])
            u[v,k] v is a leaf that predicts k, only with side constraints on predictions
-Labels     (O1) one feature a branching  (O2) branchings below branchings only  (O3) errors  (O4) a label for nodes that may hold rows
+Labels     (O1) one feature per branching  (O2) branchings below branchings only  (O3) errors  (O4) a label for nodes
+that may hold rows
            (O5) every row in one terminal node  (O6) left only with x_f = 0  (O7) right only without it
            (O8) a leaf has a label, also without rows  (O9) u[v,k] ≥ leaf at v + label k where its rows end - 1
 """

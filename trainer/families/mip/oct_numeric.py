@@ -2,11 +2,14 @@
 
 A node chooses a column, and its threshold c[v] is between two values of it.
 
-Legend     b[v,j]=1 (their a) node v uses ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is integer here
+Legend     b[v,j]=1 (their a) node v uses ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is
+integer here
            x[i,j] rank of row i on ladder j over its rungs, in [0, 1];  eps[j] = 1 / rungs, the gap of two values
-Labels     (O1) one ladder a branching  (O10) c from the first rung on, and only where v branches
-           (O6) b[v]·(x[i] + eps) <= c[v] + (1 + max eps)(1 - zeta[i,t]) left of v  (O7) b[v]·x[i] >= c[v] - (1 - zeta[i,t]) right of it
-           (O11) zeta[i,t] <= d[v] left of v: without it, (O6) and (O7) let a node that does not branch send rows both ways
+Labels     (O1) one ladder per branching  (O10) c from the first rung on, and only where v branches
+           (O6) b[v]·(x[i] + eps) <= c[v] + (1 + max eps)(1 - zeta[i,t]) left of v  (O7) b[v]·x[i] >= c[v] - (1 -
+           zeta[i,t]) right of it
+           (O11) zeta[i,t] <= d[v] left of v: without it, (O6) and (O7) let a node that does not branch send rows both
+           ways
 
 Scaled ranks replace values: a monotone map of a column does not change its trees, and ranks maximise the smallest gap.
 """

@@ -41,7 +41,7 @@ class Subtree:
 
 
 class DepthTwo:
-    """D2S with a cache by set of rows; `calls` and `hits` count its use. `halted` returns True to stop early."""
+    """The D2S solver with a cache by row set; `calls` and `hits` count its use. `halted` returns True to stop early."""
 
     def __init__(
         self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True, halted: Halted = never_halt

@@ -38,7 +38,7 @@ class TimeOver(Exception):
 
 
 class NumericSearch:
-    """One search over rows `rank` (F, n)."""
+    """A search over rows given by their ranks, `rank` (F, n)."""
 
     def __init__(
         self, rank: np.ndarray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray, flag: np.ndarray,

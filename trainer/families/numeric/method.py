@@ -1,4 +1,4 @@
-"""`exact-numeric`: the optimal tree over all thresholds of numeric columns, without binarisation."""
+"""Declare `exact-numeric`: an optimal tree over all thresholds of numeric columns."""
 
 from __future__ import annotations
 

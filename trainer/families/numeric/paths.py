@@ -26,7 +26,7 @@ class PathRules:
     columns : int array of shape (F,)
         The column of each feature.
     prices : mapping
-        By column, what testing it costs for one unit of weight, in rows.
+        By column, the price of testing it for one unit of weight, in rows.
     partners : mapping
         By column, the columns that no path tests beside it.
     """

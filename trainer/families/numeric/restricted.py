@@ -33,7 +33,7 @@ MOST_SEARCHED = 3000  # thresholds; 14,000 of them took 2 GB and more than nine 
 
 
 class _StoppedMonitor(Monitor):
-    """The monitor of a search that only a function stops."""
+    """A monitor that only a given function stops."""
 
     def __init__(self, stop: Callable[[], bool]) -> None:
         super().__init__()

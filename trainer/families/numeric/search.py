@@ -228,7 +228,10 @@ def _floor_of(
     costs: np.ndarray,
     over: Callable[[], bool],
 ) -> int:
-    """Return a lower bound: of rows that are equal in all features every tree misclassifies all but one class. A leaf if stopped."""
+    """Return a lower bound from rows that are equal in all features: every tree misclassifies all but one class of them.
+
+    If stopped, return the price of a leaf.
+    """
     group = _equal(rank, levels, over)
     if group is None:
         return int(costs[1])

@@ -55,7 +55,7 @@ PLAIN = Terms()
 
 
 class Cases:
-    """Search of the proof that trees with `labels` cost at least `bound` on the points `inside` (bool).
+    """A search for the proof that trees with `labels` cost at least `bound` on the points `inside` (bool).
 
     The cost counts errors and coefficients, in rows.
     """

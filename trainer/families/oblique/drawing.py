@@ -32,7 +32,7 @@ def drawing_seconds(style: str, monitor: Monitor) -> float:
 
 
 class Drawing:
-    """Drawing of the best tree of a search, which discards drawn trees that are worse."""
+    """Draws the planes of the best tree of a search, and discards drawn trees that are worse."""
 
     def __init__(self, target: Target, plan: SolvePlan, search: LocalSearch, monitor: Monitor) -> None:
         self.target = target

@@ -56,7 +56,7 @@ class ObliqueTree:
 
     @property
     def coefficients(self) -> int:
-        """Coefficients other than 0 of all branchings."""
+        """Number of nonzero coefficients of all branchings."""
         return int(np.count_nonzero(self.a[self.kind == BRANCH]))
 
     def copy(self) -> ObliqueTree:

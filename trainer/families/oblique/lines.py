@@ -60,7 +60,7 @@ def line_separations(x: CountArray, y: CountArray) -> BoolArray:
 
 
 class Roots:
-    """Search the best halves below root separations: `sides` (R, N) from `line_separations`, `counts` (N, K)."""
+    """A search for the best halves below root separations: `sides` (R, N) from `line_separations`, `counts` (N, K)."""
 
     def __init__(self, sides: BoolArray, counts: CountArray) -> None:
         self.sides = sides

@@ -83,7 +83,7 @@ def find_plane(units: list[CountArray | None], X: FloatArray, points: CountArray
 
 
 class Packing:
-    """Search of disjoint sets in planes; `X` (P, m) in the columns' units, `counts` (P, K).
+    """A search for disjoint sets of points in planes; `X` (P, m) in the columns' units, `counts` (P, K).
 
     The sets maximise the bound of trees with at most `leaves` leaves.
     """

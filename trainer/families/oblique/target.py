@@ -18,9 +18,10 @@ from trainer.milo.lattice import NOISE, Lattice, Prices, same_order, tie_price
 
 
 class Target:
-    """Instance, units and prices.
+    """The instance, units and prices of a hyperplane search.
 
-    Internal values are in rows at the price of the search; `objective` and `upper` convert them to the unit of the objective.
+    Internal values are in rows at the price of the search; `objective` and `upper` convert them to the unit of the
+    objective.
     """
 
     def __init__(self, problem: Problem, settings: Settings, plan: SolvePlan) -> None:

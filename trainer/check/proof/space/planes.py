@@ -30,7 +30,7 @@ DEEPEST = 8
 def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
     """Build the space of a model of hyperplanes over its training rows.
 
-    Raises NoProof if the trees are too deep, or if decimals cannot stand for the numbers of a column.
+    Raises NoProof if the trees are too deep, or if decimals cannot represent the numbers of a column.
     """
     depth = int(model["parameters"]["depth"])
     if depth > DEEPEST:
@@ -75,7 +75,7 @@ def _comparable(values: np.ndarray) -> list[float]:
 
 
 def _most_leaves(model: Model, counts: np.ndarray, depth: int) -> int:
-    """Return the most leaves that can matter: empty leaves and two leaves of one class below a question cannot."""
+    """Return the largest useful number of leaves: empty leaves and sibling leaves of one class are useless."""
     most = active_parameter(model, "max_leaves")
     alone = np.count_nonzero(counts.any(axis=0)) < 2
     return 1 if alone else min(1 << depth, len(counts), 1 << depth if most is None else int(most))

@@ -21,7 +21,7 @@ MOST_WAYS = 5000
 
 
 def chosen_columns(model: Model) -> list[bool] | None:
-    """Return for each column whether trees may ask it; None if the scope can be read in two ways, or in none.
+    """Return for each column whether trees may use it; None if the list in the scope is ambiguous or missing.
 
     Names may contain commas and brackets, so that a list may be ambiguous. Without a selection all columns are True.
     """
@@ -55,8 +55,9 @@ def chosen_columns(model: Model) -> list[bool] | None:
 def subsets(model: Model, rows: ModelTable, most: int = MOST_SUBSETS) -> tuple[np.ndarray, list[int]]:
     """Return the answers to the questions of `odt`, shape (n, m), and the column of each.
 
-    Subsets come in the order of their bits and leave out the first category: their complements ask the same. With wishes they
-    include it, since places tell the sides apart. Raises NoProof if there are more than `most` questions.
+    Subsets come in the order of their bits and leave out the first category, since their complements make the same
+    partition. With wishes they include it, since places distinguish the two sides. Raises NoProof if there are more
+    than `most` questions.
     """
     if (usable := chosen_columns(model)) is None:
         raise NoProof("the scope does not say clearly which columns the trees may ask")

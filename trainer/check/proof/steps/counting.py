@@ -44,7 +44,7 @@ class Counting(CountTable):
             self.compared = np.where(rates.group[first] == np.arange(len(rates.sizes))[:, None], weight, 0)
 
     def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
-        """Return the part of all rows, for trees that ask these columns and predict classes of the span."""
+        """Return the part of all rows, for trees that use only these columns and predict classes of the span."""
         allowed = self.allowed if columns is None else self.allowed & np.isin(self.space.column_of, columns)
         return self._apply_wishes(np.ones(len(self.X), bool), allowed, self.space.wishes, INFINITE_COST, span)
 
@@ -314,7 +314,7 @@ class FrameSides:
             self.bounds[other, 0] = np.maximum(self.bounds[other, 0], gained.max(axis=0))
 
     def close_small(self) -> None:
-        """Close questions with a side that costs at least its leaf: without them a tree is not dearer and has fewer leaves."""
+        """Close questions with a side that weighs at most a leaf's price: trees without them cost no more and have fewer leaves."""
         lightest = self.frame.sides.sum(axis=1).min(axis=0)
         self.bounds[:, :, self.c.unit * lightest <= self.c.leaf] = INFINITE_COST // 2
 

@@ -40,7 +40,7 @@ def trees(depth: int, leaves: int, classes: Sequence[int]) -> Iterator[Tree]:
 
 
 def read_tree(value: object, depth: int, classes: int) -> Tree:
-    """Read a tree of labels of a proof; raise BadProof if it is none of this depth."""
+    """Read a tree of labels of a proof; raise BadProof if `value` is not such a tree of at most this depth."""
     if type(value) is int and 0 <= value < classes:
         return value
     if depth > 0 and isinstance(value, list) and len(value) == 2:

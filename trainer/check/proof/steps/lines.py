@@ -94,7 +94,7 @@ def check_lines(lines: Lines, add: Callable[[int, Record], None]) -> int:
 
 
 def cost_of(goals: Sequence[int], leaf: Fraction, branching: Fraction = Fraction(0)) -> Fraction:
-    """Return a lower bound on the cost of each tree, in rows: with t leaves it has t - 1 branchings."""
+    """Return a lower bound on the cost of every tree, in rows; a tree of t leaves has t - 1 branchings."""
     return min(errors + t * leaf + (t - 1) * branching for t, errors in enumerate(goals, start=1))
 
 

@@ -34,7 +34,7 @@ DIGITS = re.compile("[1-9][0-9]{0,3999}")  # JSON writes a weight as text if it 
 
 
 class Vector(NamedTuple):
-    """Two sets of points whose hulls meet: no hyperplane separates them unless it weighs a coordinate of `beside`."""
+    """Two sets of points that no hyperplane separates unless it has a nonzero coefficient for a coordinate of `beside`."""
 
     left: frozenset[int]
     right: frozenset[int]
@@ -90,7 +90,7 @@ class CaseBlock:
         self.next_case()
 
     def check_weigh(self, v: int, column: int) -> None:
-        """Apply rule `weigh`: branch on whether the question at v weighs a coordinate."""
+        """Apply rule `weigh`: branch on whether the question at v has a nonzero coefficient for a coordinate."""
         is_unknown = not isinstance(self.trees.get(v, 0), int) and column < len(self.space.near)
         require(
             is_unknown and (v, column) not in self.weighed,
@@ -197,7 +197,7 @@ class _Check:
     """The vectors and blocks that have been checked so far."""
 
     def __init__(self, space: PlaneSpace, unit: int) -> None:
-        """Begin without lines; charged blocks count in `unit` parts of a row, 0 if there are none."""
+        """Start without lines; charged blocks state bounds in 1/`unit` rows, and with 0 no block is charged."""
         self.space = space
         self.unit = unit
         self.vectors: dict[int, Vector] = {}
@@ -206,7 +206,7 @@ class _Check:
         self.number = 0  # line on which the current block begins
 
     def add(self, number: int, record: Record) -> None:
-        """Check a line: a vector, the begin of a block, or a step of the open block; raise BadProof."""
+        """Check a line: a vector, the beginning of a block, or a step of the open block; raise BadProof."""
         reason = record.get("by")
         block = self.block
         if reason == "vector":
@@ -332,7 +332,8 @@ def means_meet(
 ) -> bool:
     """Apply rule `vector`: return True if the weighted means are equal in all coordinates that are not `beside`.
 
-    Then no hyperplane of the space separates the points, unless it weighs a coordinate of `beside`.
+    Then no hyperplane of the space separates the points, unless it has a nonzero coefficient for a coordinate of
+    `beside`.
     """
     one = sum(left.values())
     two = sum(right.values())

@@ -99,7 +99,7 @@ class _Check:
         self.covers: defaultdict[tuple[object, ...], list[tuple[int, Cover]]] = defaultdict(list)
         self.cases: defaultdict[tuple[Columns, Columns], list[tuple[int, int]]] = defaultdict(list)
         self.within = VectorRecursion(engine) if isinstance(engine, Counting) else None
-        self.columns = frozenset(space.column_of.tolist())  # columns that some question asks
+        self.columns = frozenset(space.column_of.tolist())  # columns that have a question
 
     def step_bound(self, part: ProofPart, height: int, leaves: int) -> int:
         """Return the best bound of a step for the same rows, with at least these questions, this height and these leaves."""
@@ -122,7 +122,7 @@ class _Check:
         return max(candidates, key=lambda cover: cover[:2], default=nothing)[1:]
 
     def case_bound(self, columns: Columns, required: tuple[int, ...], height: int) -> int:
-        """Return the bound that is proved for trees that ask all of `required` and only `columns` (None: any).
+        """Return the bound that is proved for trees that use all of `required` and only `columns` (None: any).
 
         See "All rows" in docs/proof-format.md.
         """
@@ -225,7 +225,7 @@ class _Check:
         return other.bound - self.engine.unit * self.engine.weight_of(base.rows & ~part.rows)
 
     def _column_set(self, columns: set[int]) -> Columns:
-        """Return the columns that have a question; None if they are all of these."""
+        """Return the columns that have a question, sorted; None if these are all of them."""
         return None if self.columns <= columns else tuple(sorted(self.columns & columns))
 
     def _class_span(self, record: Record) -> Span:

@@ -81,7 +81,9 @@ class Sweep(CountTable):
         return present[occurs], sizes[:, occurs], sums
 
     def count(self, part: ProofPart, height: int, leaves: int, bound: int) -> int:
-        """Apply rule `count`: return the cost of the best tree of depth one, or `bound` if no tree of depth two costs less."""
+        """Apply rule `count`: return the least cost at height 0 or 1; at height 2 a cost below `bound`, or `bound` if no tree has
+        one.
+        """
         if height < 2:
             return self.stump_cost(part) if height else self.leaf_cost(part)
         if self.leaf_cost(part) < bound:

@@ -143,7 +143,7 @@ def _search(model: dict[str, Any], rows: ModelTable, search: Callable[[Columns, 
 def _columns(model: dict[str, Any], rows: ModelTable) -> Columns:
     """Return for each column the category or the bin of each row, and whether it has bins.
 
-    Raises NoProof if the scope does not say which columns the trees may ask.
+    Raises NoProof if the scope does not say which columns the trees may use.
     """
     if (usable := chosen_columns(model)) is None:
         raise NoProof("the scope does not say unambiguously which columns the trees may ask")

@@ -91,7 +91,7 @@ def _read_weight(word: str, record: dict[str, Any]) -> float:
 
 
 def weights_finding(model: dict[str, Any], column: np.ndarray, weights: np.ndarray, trains: np.ndarray) -> Finding:
-    """Check the integer weights of rows: they are the `column` in steps, or rounded by no more than stated."""
+    """Check that the integer weights of rows are those of `column` in steps, rounded by no more than stated."""
     step = Fraction(model["rows"]["weight"]["step"])
     stated = float(model["certificate"].get("weight_error") or 0)
     total = step * int(weights.sum())

@@ -37,7 +37,7 @@ def _read_prices(text: str) -> list[tuple[str, str]]:
 
 
 def paid_weights(model: dict[str, Any], rows: ModelTable, leaf: np.ndarray) -> dict[int, int]:
-    """Return for each priced column the weight of the rows whose path asks it; `leaf` is the leaf of each row."""
+    """Return for each priced column the weight of the rows whose path tests it; `leaf` is the leaf of each row."""
     place = {column["name"]: j for j, column in enumerate(model["columns"])}
     columns_on_path: dict[int, set[int]] = {0: set()}
     # a parent precedes its children in the list, so one pass passes the columns down
@@ -60,7 +60,7 @@ def column_cost(model: dict[str, Any], rows: ModelTable, leaf: np.ndarray) -> Fr
 
 
 def lost_share(cost: Fraction, rows: ModelTable, costs: AnswerCosts | None) -> Fraction:
-    """Return the loss of the objective by a cost."""
+    """Convert a cost to the decrease of the objective that it causes."""
     if costs is None:
         return cost / int(rows.weights.sum())
     return cost / costs.step * costs.scale / costs.weight

@@ -1,7 +1,9 @@
-"""Wishes together with limits on the whole tree: Pareto fronts of vectors of subtrees.
+"""Search trees under wishes and limits on the whole tree, by Pareto fronts.
 
-A vector is (cost, errors of each class with a minimum recall, leaves if they are limited), as in the constrained search. A subproblem
-without a wish at or below it has the front of that search; only ancestors of wishes need fronts of their own. Columns that exclude the
+A vector is (cost, errors of each class with a minimum recall, leaves if they are limited), as in the constrained
+search. A subproblem
+without a wish at or below it has the front of that search; only ancestors of wishes need fronts of their own. Columns
+that exclude the
 column of a split on one path are banned below the split.
 """
 
@@ -123,7 +125,7 @@ class VectorSearch:
         return vectors
 
     def search(self, spot: Spot, ub: int, *, cheapest: bool = False, first: bool = False) -> Vectors:
-        """Return the front of a settled subproblem; cheapest: only the least cost is needed, first: any vector is enough."""
+        """Return the front of a settled subproblem. With `cheapest` only the least cost is exact; with `first` any vector suffices."""
         items_here = [i for i in spot.items if not i.place]
         asks = any(i.verb == "ask" for i in spot.items)
         classes = {i.number for i in items_here if i.verb == "leaf"}
@@ -173,7 +175,10 @@ class VectorSearch:
         return (a, b) if one == 0 else (b, a)
 
     def _leaves(self, spot: Spot, classes: set[int], ub: int, *, possible: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the front of a leaf: of the one class in `classes`, of any class if it is empty; empty for several."""
+        """Return the front of a leaf with the class in `classes`, or with any class if `classes` is empty.
+
+        The front is empty if `classes` has several members, or if no leaf is `possible`.
+        """
         counts = self.space.counts(spot.rows)
         labels = [int(k) for k in classes] if classes else list(range(len(counts)))
         entries = len(self.caps) + 1

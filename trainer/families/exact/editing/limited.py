@@ -1,7 +1,9 @@
-"""Completions of wishes under limits on the whole tree: leaves, recalls, pairs of columns on a path, number of columns.
+"""Complete wishes under limits on the whole tree: leaves, recalls, pairs of columns on a path, number of columns.
 
-If the best tree with the wishes is within the limits, it is the solution. Otherwise the search over fronts finds it. Branch and bound
-over columns limits their number: a node branches on a column of its best tree, which a solution must use or must not use.
+If the best tree with the wishes is within the limits, it is the solution. Otherwise the search over fronts finds it.
+Branch and bound
+over columns limits their number: a node branches on a column of its best tree, which a solution must use or must not
+use.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Best:
 
 
 class LimitedCompleter(Completer):
-    """Completes wishes over one space within limits."""
+    """A completer of wishes over one space, with limits on the whole tree."""
 
     def __init__(self, prefix: Prefix, space: ExactSpace, limits: TreeLimits) -> None:
         super().__init__(prefix)

@@ -1,6 +1,7 @@
-"""Subproblems without wishes, their splits, and the steps that prove their bounds (docs/proof-format.md).
+"""Write the steps that prove bounds of subproblems without wishes (docs/proof-format.md).
 
-Below a split, columns may be banned that exclude its column on one path. Then splits that separate rows alike differ, and a step
+Below a split, columns may be banned that exclude its column on one path. Then splits that separate rows alike differ,
+and a step
 depends on the rows and on the remaining columns.
 """
 
@@ -58,11 +59,11 @@ class Places:
             yield question, (one, other)
 
     def floor(self, place: RowPlace) -> int:
-        """Return the lower bound by classes."""
+        """Return the lower bound from class counts."""
         return self.space.floor(self.space.counts(place.rows), place.height)
 
     def floors(self, sides: tuple[RowPlace, RowPlace]) -> tuple[int, int]:
-        """Return the lower bounds of both children by classes."""
+        """Return the lower bounds of both children from class counts."""
         return self.floor(sides[0]), self.floor(sides[1])
 
     def least(self, place: RowPlace, ub: int) -> int:
@@ -91,7 +92,7 @@ def split_bound(bounds: tuple[int, int], floors: tuple[int, int], cost: int) -> 
 
 
 class FreeSteps:
-    """The steps for bounds without restrictions other than pairs of columns."""
+    """A writer of steps for bounds without restrictions other than pairs of columns."""
 
     def __init__(self, space: ExactSpace, pairs: Pairs, stop: Callable[[], bool]) -> None:
         self.places = Places(space, pairs)

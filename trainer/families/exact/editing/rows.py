@@ -1,6 +1,7 @@
-"""The rows of the workbench as an instance of the exact search, each with a row of the table that it represents.
+"""Build the instance of the workbench, with a row of the table for each of its rows.
 
-The exact search merges rows that are equal in all features of the encoding. A held question may separate such rows, so the workbench
+The exact search merges rows that are equal in all features of the encoding. A held question may separate such rows, so
+the workbench
 merges only rows with equal values in all columns.
 """
 

@@ -1,6 +1,7 @@
-"""The space of the exact search: rows, questions, and optimal subtrees that all parts of the workbench share.
+"""Define `ExactSpace`: rows, questions and optimal subtrees that the workbench shares.
 
-E(D, h, A) is the smallest cost of a tree of height ≤ h for the rows D without the banned columns A. One search for each set A caches
+E(D, h, A) is the smallest cost of a tree of height ≤ h for the rows D without the banned columns A. One search for each
+set A caches
 optima by rows and height.
 """
 
@@ -30,7 +31,7 @@ MOST_SEARCHES = 64  # limit on the sets of banned columns whose searches are cac
 
 
 class ExactSpace(editing.EditingSpace):
-    """Rows of a problem with the searches over its questions."""
+    """The rows of a problem, with the searches over its questions."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
-"""Write the proof of a bound of all trees of any depth, from a search without a limit of depth.
+"""Prove a bound on trees of any depth, from a search without a depth limit.
 
-Each step is about one set of rows. Counts of pairs of questions prove most of them, because a tree deeper than two has at least four
+Each step is about one set of rows. Counts of pairs of questions prove most of them, because a tree deeper than two has
+at least four
 leaves. The others are splits, whose sides are proved by the same counts, by similar sides, or by steps of their own.
 The format is docs/proof-format.md, "Any height".
 """
@@ -68,7 +69,7 @@ def prove_any_depth(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[]
 
 
 class _Writer:
-    """The steps so far, children before parents."""
+    """A writer that collects the steps of a proof, children before parents."""
 
     def __init__(self, search: AnyDepthSearch) -> None:
         self.search = search
@@ -174,7 +175,7 @@ class _Writer:
         return RefineContext(s.instance.data, s.allowed, s.costs, s.table, s.work, s.limits.flag)
 
     def _apply_similarity(self, node: dp_node.NodeView, P: np.ndarray, p: int, side: int, lower: np.ndarray) -> None:
-        """Bound all sides by their similarity to one."""
+        """Raise the bounds of all sides by their similarity to one of them."""
         s = self.search
         if s.costs[3]:
             apply_similarity(node, P, p, side, int(lower[side, p]), s.instance.unit, lower)

@@ -1,7 +1,10 @@
-"""Proofs within restrictions: wishes, minimum recalls, limits of leaves and columns, forbidden pairs (docs/proof-format.md).
+"""Prove bounds within wishes, minimum recalls, limits of leaves and columns, and forbidden pairs
+(docs/proof-format.md).
 
-The checker searches children of height two by itself, so a proof of depth three is one step. For deeper trees, a split gets a
-step for each child if the children's bounds are too low. The step states a bound, and the vectors of the trees that cost less.
+The checker searches children of height two by itself, so a proof of depth three is one step. For deeper trees, a split
+gets a
+step for each child if the children's bounds are too low. The step states a bound, and the vectors of the trees that
+cost less.
 """
 
 from __future__ import annotations
@@ -91,7 +94,7 @@ class _Writer:
     # -- all rows --------------------------------------------------------------------------------------------------------
 
     def cases(self, required: frozenset[int], usable: frozenset[int], goal: int) -> None:
-        """Prove that no tree with all `required` and only `usable` columns costs less than the goal."""
+        """Prove that no tree that uses all `required` and only `usable` columns costs less than the goal."""
         full = self.most is not None and len(required) >= self.most
         within = required if full else usable
         if self.completer is not None and self.most is not None:
@@ -117,7 +120,7 @@ class _Writer:
     # -- a subproblem ----------------------------------------------------------------------------------------------------
 
     def prove(self, spot: Spot, path: list[int], height: int, cost: int) -> None:
-        """Write the steps for the trees of a settled subproblem that cost less than `cost`."""
+        """Write the steps that cover the trees of a settled subproblem with costs below `cost`."""
         if self.stop():
             raise SearchStopped
         key = (min(spot.height, height), spot.rows.tobytes(), spot.banned, spot.items)

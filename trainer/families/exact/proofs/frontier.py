@@ -54,7 +54,7 @@ def frontier_proof(
 
 
 class _Sides:
-    """The steps of the children of each split, down to those that the checker counts."""
+    """A writer of the steps for the children of each split, down to the subtrees that the checker counts."""
 
     def __init__(self, problem: BinaryProblem, stop: Callable[[], bool]) -> None:
         self.problem = problem
@@ -109,7 +109,7 @@ class _Sides:
                 yield {"path": path, "height": height, "bound": int(bounds[t]), "by": "split"} | leaves
 
     def _floors(self, rows: BoolArray, most: int) -> CountArray:
-        """Return lower bounds of errors for 1, 2, … leaves by equal rows and classes, int64 (most,)."""
+        """Return lower bounds on errors for 1, 2, … leaves from equal rows and class counts, int64 (most,)."""
         sizes = np.sort(np.bincount(self.y[rows], self.weights[rows], self.problem.n_classes).astype(np.int64))[::-1]
         left = int(sizes.sum()) - np.cumsum(sizes)
         wide = np.concatenate([left, np.zeros(most, np.int64)])[:most]

@@ -1,7 +1,9 @@
-"""Proofs with a leaf limit or with forbidden pairs of columns: bounds of the children for each number of leaves.
+"""Prove bounds under a leaf limit or forbidden pairs, by bounds of children for each number of leaves.
 
-Up to depth three the checker counts by itself, so a proof is one step. For depth four each child of a split gets a step for each
-number of leaves that it may have. If the best tree without limits satisfies them, its proof is enough. Steps over vectors prove deeper
+Up to depth three the checker counts by itself, so a proof is one step. For depth four each child of a split gets a step
+for each
+number of leaves that it may have. If the best tree without limits satisfies them, its proof is enough. Steps over
+vectors prove deeper
 trees, and optima that recalls or column limits make worse. The format is docs/proof-format.md.
 """
 

@@ -1,7 +1,9 @@
-"""The search for Pareto fronts of trees within rules, below a cost.
+"""Search Pareto fronts of trees within rules, below a cost.
 
-A vector is (cost, errors of each class with a minimum recall, leaves if they are limited, f and o of each group). If rates of groups
-are compared, small values of f and o are not better. Then a vector dominates another only if all entries except the cost are equal.
+A vector is (cost, errors of each class with a minimum recall, leaves if they are limited, f and o of each group). If
+rates of groups
+are compared, small values of f and o are not better. Then a vector dominates another only if all entries except the
+cost are equal.
 Each vector has the columns that its tree tests. `span`: the first and the last class of leaves.
 """
 
@@ -57,7 +59,7 @@ class RuleFront:
 
 
 class RuledFronts:
-    """The recursion, with the optima of the search without rules as bounds."""
+    """The recursion over fronts; optima of the search without rules serve as bounds."""
 
     def __init__(self, space: ExactSpace, constraints: Constraints, pairs: Pairs, rules: Rules) -> None:
         self.space = space

@@ -1,6 +1,7 @@
-"""The steps that prove a bound within rules (docs/proof-format.md): bounds without rules, and vectors where these are too low.
+"""Write the steps that prove a bound within rules (docs/proof-format.md).
 
-The checker searches children of height two by itself, so trees of depth three need one step for each case of columns. For deeper
+The checker searches children of height two by itself, so trees of depth three need one step for each case of columns.
+For deeper
 trees, each split whose children have too low bounds gets a step for each child and each span of classes.
 """
 
@@ -68,7 +69,7 @@ class _Writer:
         self.turned = [bool((plain[:, q] > 0)[0] != space.questions.answers(q)[0]) for q in range(plain.shape[1])]
 
     def cases(self, required: frozenset[int], usable: frozenset[int], goal: int) -> None:
-        """Prove that no tree with all `required` and only `usable` columns costs less than the goal."""
+        """Prove that no tree that uses all `required` and only `usable` columns costs less than the goal."""
         full = self.most is not None and len(required) >= self.most
         within = required if full else usable
         top = RulePlace(self.space.all_rows, self.space.depth, self.every - within, self.span)
@@ -92,7 +93,7 @@ class _Writer:
         self._add(step | {"with": sorted(required)})
 
     def prove(self, place: RulePlace, path: list[int], cost: int) -> None:
-        """Write the steps for the trees of a subproblem that cost less than `cost`."""
+        """Write the steps that cover the trees of a subproblem with costs below `cost`."""
         if self.proved.get(place.key, -1) >= cost:
             return
         self.proved[place.key] = cost

@@ -1,4 +1,4 @@
-"""Filters of good trees in the form of requests: columns, classes and groups by name, shares as decimals, rows by number."""
+"""Read filters of good trees from requests: names, shares as decimals, rows by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All good trees of a problem (the Rashomon set): their number, list, uniform samples, columns and disagreement."""
+"""Count, list, sample and summarise all good trees of a problem (the Rashomon set)."""
 
 from __future__ import annotations
 

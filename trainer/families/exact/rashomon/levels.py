@@ -1,4 +1,4 @@
-"""Numbers of good trees by the column of the root, and by the columns of its children."""
+"""Count good trees by the column of the root, and by the columns of its children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column usage of good trees: how many do not test a column, and the range of the rows whose path tests it."""
+"""Compute for each column how many good trees do not test it, and on how many rows the others do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The subtrees of trees of height at most two, all at once: the row weights in each of their leaves."""
+"""Compute the row weights in each leaf of all subtrees of height-two trees at once."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ class Sums:
 
 @dataclass(frozen=True)
 class SideTrees:
-    """The subtrees for both children of each split of a subproblem, one a position.
+    """The subtrees for both children of each split of a subproblem, one per array position.
 
-    f, s, g: positions of the split, its child, and the split below (m: a leaf). `names`: the splits by position. `labels` (parts, 2):
+    f, s, g: positions of the split, its child, and the split below (m: a leaf). `names`: the splits by position.
+    `labels` (parts, 2):
     predictions of the leaves no and yes. `errors`: their errors together.
     """
 

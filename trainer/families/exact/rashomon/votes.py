@@ -1,6 +1,7 @@
-"""The exact number of good trees that predict each class for each row, for any number of trees.
+"""Count exactly how many good trees predict each class for each row.
 
-The inside count is the number of subtrees of a key at a node. The outside count is the number of good trees that contain one given
+The inside count is the number of subtrees of a key at a node. The outside count is the number of good trees that
+contain one given
 subtree of this key there; it is computed from the root down. A leaf is in as many good trees as its outside count.
 """
 
@@ -19,7 +20,7 @@ Layer = dict[int, tuple[CountedTrees, np.ndarray, Outside]]
 
 
 class Votes:
-    """The predictions of the good trees, row by row."""
+    """A count of the predictions of the good trees, row by row."""
 
     def __init__(self, lister: Lister) -> None:
         self.lister = lister

@@ -197,7 +197,7 @@ class AnyDepthSearch:
             self._report_progress()
 
     def is_proved(self) -> bool:
-        """Return whether no tree of the depth costs less than the incumbent."""
+        """Return True if it is proved that no tree within the depth limit costs less than the incumbent."""
         return self.lower >= self.best(self.depth).cost
 
     def _advance(self, height: int) -> int:
@@ -225,7 +225,7 @@ class AnyDepthSearch:
         return lower
 
     def visits_per_slice(self) -> int:
-        """Return the visits of about 50 ms. They depend on the data alone, so the search is reproducible."""
+        """Return the number of visits that take about 50 ms. It depends on the data alone, so the search is reproducible."""
         words = len(self.rows) // 64 + len(self.instance.segments)
         pairs = max(1, int(self.allowed.sum())) ** 2
         return max(16, min(1 << 11, SLICE_OPERATIONS // (pairs * words + 10_000)))

@@ -1,4 +1,4 @@
-"""The state of a node whose splits are searched one by one."""
+"""Define the state of a node whose splits are searched one by one."""
 
 from __future__ import annotations
 

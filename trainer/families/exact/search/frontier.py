@@ -1,6 +1,7 @@
-"""The accuracy/size frontier: the fewest errors for every number of leaves, each proved, from one search.
+"""Find the fewest errors for every number of leaves, each proved, in one search.
 
-The recurrence E(D, h, t) over height and leaves (Demirovic et al. 2022) gives the optimum of every leaf budget and penalty.
+The recurrence E(D, h, t) over height and leaves (Demirovic et al. 2022) gives the optimum of every leaf budget and
+penalty.
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ class CheapestPoint(NamedTuple):
 
 
 def cheapest_point(points: list[FrontierPoint], price: Fraction) -> CheapestPoint:
-    """Return the cheapest point at `price` rows a leaf, and a lower bound of all trees of the frontier."""
+    """Return the cheapest point at `price` rows per leaf, and a lower bound on all trees of the frontier."""
     cost, _, index = min((p.errors + price * p.leaves, p.leaves, k) for k, p in enumerate(points))
     bound = min(_point_bound(point, price) for point in points)
     return CheapestPoint(points[index], cost, min(cost, bound))

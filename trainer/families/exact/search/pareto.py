@@ -1,6 +1,7 @@
-"""The search over Pareto fronts, for constraints on the whole tree.
+"""Search Pareto fronts, for constraints on the whole tree.
 
-Each node has the front of its trees' vectors (cost, errors of each bounded class, leaves), as in van der Linden, de Weerdt &
+Each node has the front of its trees' vectors (cost, errors of each bounded class, leaves), as in van der Linden, de
+Weerdt &
 Demirovic (2023). The unconstrained search supplies lower bounds.
 """
 
@@ -26,7 +27,7 @@ NO_LIMIT = int(INFINITE) - 1
 
 @dataclass(frozen=True)
 class VectorFront:
-    """The Pareto front of one subproblem and the way back to its trees."""
+    """The Pareto front of one subproblem, with the data to rebuild its trees."""
 
     vectors: np.ndarray  # int64 (size, D)
     aux: np.ndarray  # int64 (size, AUX)

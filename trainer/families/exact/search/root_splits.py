@@ -1,4 +1,4 @@
-"""The search of the root's splits, which takes nearly all of the time: by threads, or by one kernel in time slices."""
+"""Search the splits of the root by threads, or by one kernel in time slices."""
 
 from __future__ import annotations
 

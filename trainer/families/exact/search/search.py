@@ -75,7 +75,10 @@ def _check_pairs(classes: int, features: int, depth: int, memory: int) -> None:
 
 @dataclass
 class ExactSearch:
-    """One search. It calls `stop` about every 50 ms; `flag[0] != 0` ends a kernel at once."""
+    """The exact search of one instance, with its caches and its incumbent.
+
+    It calls `stop` about every 50 ms. `flag[0] != 0` ends a kernel at once.
+    """
 
     instance: ExactInstance
     depth: int
@@ -473,7 +476,7 @@ class ExactSearch:
         self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
         best: Callable[[], int], stoppable: bool,
     ) -> int:  # fmt: skip
-        """Return the cost of the best tree with split p if it is below best(), else any cost that is not."""
+        """Return the cost of the best tree with split p if it is below best(), else some cost of at least best()."""
         lower = frame.lower
         exact = frame.exact
         most = best if path else lambda: self.pruning_threshold(best())

@@ -1,4 +1,4 @@
-"""`solve_binary`: find the optimal tree over binary features and prove it."""
+"""Find an optimal tree over binary features and prove it (`solve_binary`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The constraint `fairness`: a class is predicted at nearly the same rate in all groups."""
+"""Keep the rates at which a class is predicted similar between groups: the constraint `fairness`."""
 
 from __future__ import annotations
 

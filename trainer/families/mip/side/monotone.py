@@ -1,4 +1,4 @@
-"""The constraint `monotone`: the class only increases, or only decreases, along a column."""
+"""Keep predicted classes ordered along a column: the constraint `monotone`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The constraint `forbidden_pairs`: two columns that no path uses together."""
+"""Keep two columns from being used on one path: the constraint `forbidden_pairs`."""
 
 from __future__ import annotations
 

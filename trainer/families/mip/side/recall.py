@@ -1,4 +1,4 @@
-"""The constraint `recall`: a minimum share of correct rows of a class."""
+"""Require a share of correct rows of a class: the constraint `recall`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`NumericWorkbench`: wishes with prices and proofs on one problem, over all thresholds."""
+"""Define `NumericWorkbench`, which finds and prices trees under wishes over all thresholds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from trainer.methods.base import Settings
 
 
 class NumericWorkbench(Bench):
-    """Trees of depth ≤ `depth` over all thresholds of numeric columns and single categories of the others.
+    """A workbench for trees of depth ≤ `depth` over all thresholds of numeric columns and single categories of the
+    others.
 
-    `memory`: most bytes of the caches. Raises DataError for weights or penalties that have too many digits for exact costs.
+    `memory`: most bytes of the caches. Raises DataError for weights or penalties that have too many digits for exact
+    costs.
     """
 
     def __init__(self, problem: Problem, *, depth: int = 2, memory: int = 1 << 30) -> None:

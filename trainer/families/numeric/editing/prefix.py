@@ -1,7 +1,9 @@
-"""The search with wishes for nodes with thousands of thresholds: bounds of one threshold bound its neighbours.
+"""Search trees under wishes at nodes with thousands of thresholds, which bound each other.
 
-For thresholds s < t of one feature the rows below s are a subset of those below t. Without wishes, more rows never cost less. With the
-same wishes, the cost of fewer rows is lower by at most the weight of the missing rows, since their tree also fits the larger set.
+For thresholds s < t of one feature the rows below s are a subset of those below t. Without wishes, more rows never cost
+less. With the
+same wishes, the cost of fewer rows is lower by at most the weight of the missing rows, since their tree also fits the
+larger set.
 """
 
 from __future__ import annotations

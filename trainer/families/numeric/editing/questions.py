@@ -1,4 +1,4 @@
-"""All thresholds of all columns as numbered questions, whose splits are created at access."""
+"""Number all thresholds of all columns as questions; create their splits on access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The space of `exact-numeric`: the rows in the order of each column, and the best subtrees over all thresholds."""
+"""Define `NumericSpace`: the rows in the order of each column, and best subtrees over all thresholds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SubproblemTree:
 
 
 class NumericSpace(editing.EditingSpace):
-    """Trees of height ≤ `depth` over all thresholds; a search for each set of banned columns."""
+    """The space of trees of height ≤ `depth` over all thresholds, with a search for each set of banned columns."""
 
     questions: ThresholdQuestions
 
