@@ -1,4 +1,4 @@
-"""Complete a set of wishes: the best tree, its bound, the price of each wish, and conflicts between wishes."""
+"""Complete wishes: find the best tree, its bound, prices and conflicts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Find the best tree that satisfies wishes: E(D, h, A, W), with A the allowed columns and W a partial tree.
+"""Find the best tree that satisfies wishes.
 
-A subproblem without a wish or held question at or below it has the value of the common search, the search without wishes. Only
-ancestors of wishes have states of their own.
+The recursion is E(D, h, A, W), with A the allowed columns and W a partial tree. A subproblem without a wish or held
+question at or below it has the value of the common search, the search without wishes. Only ancestors of wishes have
+states of their own.
 """
 
 from __future__ import annotations

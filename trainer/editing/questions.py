@@ -1,6 +1,7 @@
-"""The questions of trees, oriented as in the model file: the answer yes goes left.
+"""Number the questions of trees, oriented as in the model file.
 
-Questions of the encoding come first, then held questions: those that a wish names and the encoding lacks.
+The answer yes goes left. Questions of the encoding come first, then held questions: those that a wish names and the
+encoding lacks.
 """
 
 from __future__ import annotations

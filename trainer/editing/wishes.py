@@ -1,7 +1,7 @@
-"""Wishes: constraints of a user on a tree, as text and as items of a partial tree.
+"""Parse wishes: a user's constraints on a tree.
 
-A place is a string of y and n, the answers from the root; the empty string is the root. `ask` demands a split at its place; the other
-wishes apply only if the tree has their place.
+A wish is a text, or an item of a partial tree. A place is a string of y and n, the answers from the root; the empty
+string is the root. `ask` demands a split at its place; the other wishes apply only if the tree has their place.
 """
 
 from __future__ import annotations

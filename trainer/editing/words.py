@@ -1,4 +1,4 @@
-"""Write wishes in words, and check the reasons that users give for them."""
+"""Write wishes in words, and check the reasons that users give."""
 
 from __future__ import annotations
 

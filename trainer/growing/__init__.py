@@ -1,1 +1,1 @@
-"""Trees grown from the root, split by split, and pruned: what cart, oc1 and bivariate share."""
+"""Grow trees split by split and prune them, for cart, oc1 and bivariate."""

@@ -1,4 +1,4 @@
-"""Scale columns of short decimals to integers, and encode values by ascending codes, so that comparisons are exact."""
+"""Scale short decimals to integers and encode values by codes, exactly."""
 
 from __future__ import annotations
 

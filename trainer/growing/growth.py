@@ -1,7 +1,7 @@
-"""Top-down induction (Bollwein & Westphal, Algorithm 1): grow until nodes are pure, inseparable, or limits end the growth.
+"""Grow trees top down (Bollwein & Westphal, Algorithm 1).
 
-Nodes are split breadth first, so an interrupted run leaves a balanced tree whose open nodes are leaves. Subtrees are independent, so
-several threads grow the same tree.
+Growth ends at pure or inseparable nodes, or at limits. Nodes are split breadth first, so an interrupted run leaves a
+balanced tree whose open nodes are leaves. Subtrees are independent, so several threads grow the same tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Frequency-weighted impurity of class counts, in rows (Bollwein & Westphal): 0 Gini, 1 entropy (natural logarithm), 2 error."""
+"""Compute the frequency-weighted impurity of class counts, in rows (Bollwein & Westphal).
+
+Measures: 0 Gini, 1 entropy (natural logarithm), 2 error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the greedy methods: parameters of growth and pruning, and `grow_and_prune`."""
+"""Define what greedy methods share: parameters of growth and pruning, and `grow_and_prune`."""
 
 from __future__ import annotations
 

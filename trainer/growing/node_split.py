@@ -1,4 +1,4 @@
-"""Splits of the greedy methods: `NodeSplit`, the arrays that all nodes share, and the best threshold."""
+"""Define splits of greedy methods, their data, and the best threshold."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from trainer.tree.numbers import middle
 class NodeSplit:
     """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and its proof.
 
-    A split on one feature refers to the features of the data, a sum to those of `data.sums`. `empty_left`: whether rows with an empty
-    cell of a sum go left; None if no cell is empty, or if the sum `fills_empty` cells. `value` is Phi(left) + Phi(right) in rows, `bound`
-    a lower bound of it over all splits with the allowed leaf size (None if the method proves nothing).
+    A split on one feature refers to the features of the data, a sum to those of `data.sums`. `empty_left`: whether rows
+    with an empty
+    cell of a sum go left; None if no cell is empty, or if the sum `fills_empty` cells. `value` is Phi(left) +
+    Phi(right) in rows, `bound`
+    a lower bound on it over all splits with the allowed leaf size (None if the method proves nothing).
     """
 
     features: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Options of a split that all greedy methods share: the impurity measure and the minimum leaf size."""
+"""Define the options of a split that all greedy methods share."""
 
 from __future__ import annotations
 

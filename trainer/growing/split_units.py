@@ -1,4 +1,4 @@
-"""Convert splits on encoded features to splits of the uploaded columns, and back."""
+"""Convert splits on encoded features to uploaded columns, and back."""
 
 from __future__ import annotations
 

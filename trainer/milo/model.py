@@ -60,7 +60,7 @@ class BuildStopped(Exception):
 
 
 class Pace:
-    """Regular check whether the build of a model must end, which raises BuildStopped.
+    """A regular check that raises BuildStopped if the build of a model must end.
 
     It counts coefficients, not only rows: a row over 20,000 features takes as long as a thousand short ones.
     """

@@ -141,7 +141,7 @@ class GoalSearch:
         self.incumbent = max(constants, key=lambda one: one.net)
 
     def run(self) -> Solution:
-        """Return the best tree and the bound of all trees."""
+        """Return the best tree and a bound on all trees."""
         self.monitor.report(phase="search", incumbent=float(self.incumbent.net), draft=self.incumbent.draft)
         upper = self.incumbent.net
         if self.positives and self.negatives:

@@ -1,4 +1,4 @@
-"""Solve a tree model by a back end, for every family of formulations.
+"""Solve a tree model by a back end, for every family.
 
 A family implements `TreeProgram`: how to read trees from points, the incumbent, and the rounding of bounds. `drive` does the rest:
 progress, contradictions of a solver, and the final bound.

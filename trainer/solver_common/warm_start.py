@@ -1,4 +1,4 @@
-"""Convert a known tree to the columns and features of a problem, as a warm start.
+"""Convert a known tree to a problem's columns and features.
 
 Proofs do not depend on the start. Splits that a method cannot express are replaced by the most similar ones.
 """

@@ -1,4 +1,4 @@
-"""Read parameters of a model document, and define the table of its rows."""
+"""Read parameters of a model document; define the table of its rows."""
 
 from __future__ import annotations
 

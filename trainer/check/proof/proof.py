@@ -1,4 +1,7 @@
-"""Check the proof of a model: build the space of its trees, then check the steps."""
+"""Check the proof of a model.
+
+Build the space of its trees, then check the steps.
+"""
 
 from __future__ import annotations
 

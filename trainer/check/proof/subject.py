@@ -1,4 +1,4 @@
-"""The subject of a proof in numbers: rows, questions or points, prices and limits.
+"""Define the subject of a proof: rows, questions or points, prices, limits.
 
 The checker of steps sees nothing else of a model file. The package `space` builds these records from the model document and the rows.
 See docs/proof-format.md, "The space".

@@ -1,4 +1,4 @@
-"""Findings: the claims of a model file with their verdicts, and the verdict on the whole file."""
+"""Define the findings of a check, and the verdict on the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check the optimal trees of a file: their number, and the listed ones over the rows."""
+"""Check the number of optimal trees of a file, and those listed."""
 
 from __future__ import annotations
 

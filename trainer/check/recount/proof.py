@@ -1,4 +1,7 @@
-"""Check the proof of a model and compare its bound with that of the file (docs/proof-format.md)."""
+"""Check a model's proof and compare its bound with the file's.
+
+See docs/proof-format.md.
+"""
 
 from __future__ import annotations
 

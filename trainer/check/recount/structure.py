@@ -1,4 +1,4 @@
-"""Check the structure of a model file: nodes, splits, and the splits and parameters of its method."""
+"""Check the structure of a model file: nodes, splits and parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scale a node's coordinates by powers of two, so that geometry is exact.
+"""Scale a node's coordinates by powers of two, for exact geometry.
 
 Bollwein & Westphal scale by median and inter-quartile range. Here the range is rounded to a power of two and the median is one of
 the values, so that scaling rounds no coordinate. `trainer.growing.coordinates` makes the values integers before.

@@ -104,8 +104,8 @@ def _tilts(u: FloatArray, v: FloatArray, side: BoolArray) -> list[float]:
 class _Line:
     """The rows of a node on two columns, in uploaded units.
 
-    `present`, bool (rows,), marks rows without an empty cell. `empty_left` tells whether the rule sends the others left; None
-    without any. `first_left` tells whether the rule sends the first present row left.
+    `present`, bool (rows,), marks rows without an empty cell. `empty_left` states whether the rule sends the others
+    left; None without any. `first_left` states whether it sends the first present row left.
     """
 
     data: SplitData

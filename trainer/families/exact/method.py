@@ -1,4 +1,4 @@
-"""Declare the method `exact`: an optimal tree over binary features, by dynamic programming."""
+"""Declare the method `exact`: an optimal tree over binary features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declare the methods of this family with their common parts, over the binary encoding."""
+"""Declare the methods of this family with their common parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make warm starts of a tree model from known, greedy or exact trees."""
+"""Make warm starts from known, greedy or exact trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binary rows with weights, the index tree of a formulation, and trees as arrays.
+"""Define instances of binary rows, index trees, and trees as arrays.
 
 Symbols    i row, f feature, k class, d depth; nodes in breadth-first order: 1 root, children 2v (x_f = 0) and 2v+1 (x_f = 1),
            B branch nodes 1..2^d-1, T terminal nodes 2^d..2^(d+1)-1, P(v) the path from 1 to v, A(v) = P(v) without v

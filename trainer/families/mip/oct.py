@@ -1,4 +1,4 @@
-"""Declare the method `oct`: OCT over binary features, or with thresholds as variables."""
+"""Declare `oct`: OCT over binary features, or with thresholds as variables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Drive tree formulations: build the instance, start warm, solve, and state the claim.
+"""Drive tree formulations: instance, warm start, solve, and claim.
 
-A formulation builds a model over an Instance, converts trees to points and back, and provides the hooks of its lazy
-rows. `optimise`
+A formulation builds a model over an Instance, converts trees to points and back, and provides the hooks of its lazy rows. `optimise`
 solves a formulation; `solve_problem` is the `solve` of a method.
 """
 

@@ -1,4 +1,4 @@
-"""Search the subtrees of one set of rows: interval pruning above a depth-two kernel.
+"""Search subtrees by interval pruning above a depth-two kernel.
 
 After Brita, van der Linden & Demirovic (2025, ConTree). Costs are integers: unit * errors + leaf * leaves. A node is searched for
 trees below an upper bound. The bounds of two thresholds of a feature bound all thresholds between them.

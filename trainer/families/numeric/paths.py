@@ -1,7 +1,8 @@
-"""Search with rules about the columns of a path: prices that a row pays once, and pairs that no path tests.
+"""Search under rules about the columns of a path.
 
-Below a split, the price of its column is paid and its partners are banned. So each set of tested columns has a search of its own. The
-bounds between thresholds hold there, too: a unit of weight costs at most an error and the dearest columns that a path can still test.
+Rules are prices that a row pays once, and pairs that no path tests. Below a split, the price of its column is paid and
+its partners are banned. So each set of tested columns has a search of its own. The bounds between thresholds hold
+there, too: a unit of weight costs at most an error and the dearest columns that a path can still test.
 """
 
 from __future__ import annotations

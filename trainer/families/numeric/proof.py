@@ -1,8 +1,8 @@
-"""Write the proof of the bound of the search over all thresholds: bounds of the children of visited thresholds.
+"""Write the proof of a bound over all thresholds.
 
-Bounds of the other thresholds follow from their neighbours, and the checker sweeps trees of depth two. If the search stored its visits,
-they are the proof. Otherwise it runs again from the known bound, finds no better tree, and stores the visits that close the intervals.
-The format is docs/proof-format.md.
+Its steps bound the children of visited thresholds. Bounds of the other thresholds follow from their neighbours, and the
+checker sweeps trees of depth two. If the search stored its visits, they are the proof. Otherwise it runs again from the
+known bound, finds no better tree, and stores the visits that close the intervals. The format is docs/proof-format.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Solve and prove `exact-numeric` under restrictions with the exact search over all thresholds as yes/no questions."""
+"""Solve and prove `exact-numeric` under restrictions, with thresholds as questions."""
 
 from __future__ import annotations
 

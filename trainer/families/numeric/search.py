@@ -1,4 +1,4 @@
-"""Exact search over all thresholds of numeric features: the best tree of rows and labels, height by height."""
+"""Search exactly over all thresholds of numeric features, height by height."""
 
 from __future__ import annotations
 

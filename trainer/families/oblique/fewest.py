@@ -1,4 +1,4 @@
-"""Extend a proof: no smaller hyperplane tree is as good as the best one (docs/proof-format.md)."""
+"""Prove that no smaller hyperplane tree is as good (docs/proof-format.md)."""
 
 from __future__ import annotations
 

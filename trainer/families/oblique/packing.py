@@ -1,4 +1,4 @@
-"""Bound the errors of small trees by disjoint sets of points in planes.
+"""Bound the errors of small trees by disjoint sets in planes.
 
 Rows that agree in some columns often lie in a plane of the feature space, where a hyperplane is a line. N points have at most
 N (N - 1) / 2 + 1 separations by lines, and pairs of them give the least errors of trees with up to four leaves

@@ -124,7 +124,7 @@ class _Program:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """A separating plane, or None; `proved` tells whether no plane is proved to separate the sets."""
+    """A separating plane, or None; `proved` states whether it is proved that no plane separates the sets."""
 
     plane: SeparatingPlane | None
     proved: bool

@@ -1,7 +1,8 @@
-"""Train a hyperplane tree: presolve, start trees, local search, bounds, master model, claim.
+"""Train a hyperplane tree.
 
-A method provides a function that makes its master model over an instance; `solve_oblique` does the rest. A tree that meets the bound
-of the instance (equal rows share a leaf, t leaves predict at most t classes) is optimal without a solver.
+The steps are presolve, start trees, local search, bounds, master model and claim. A method provides a function that
+makes its master model over an instance; `solve_oblique` does the rest. A tree that meets the bound of the instance
+(equal rows share a leaf, t leaves predict at most t classes) is optimal without a solver.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Convert problems to instances of scaled points, and hyperplane trees to drafts and back."""
+"""Convert problems to scaled points, and hyperplane trees to drafts and back."""
 
 from __future__ import annotations
 

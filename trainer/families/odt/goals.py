@@ -187,7 +187,7 @@ class RateGoalSearch:
         return pair.tp, self.positives, negatives, self.negatives
 
     def best(self) -> RatePoint | None:
-        """Return the best pair so far that the goal admits. Ties are broken by the larger other share."""
+        """Return the best pair so far that the goal admits. Ties are broken by more correct rows."""
         admitted = [p for p in self.search.pairs() if self.goal.admits(*self._counts(p))]
         return max(admitted, key=lambda p: (self.goal.value(*self._counts(p)), p.tp + p.tn), default=None)
 
@@ -248,8 +248,9 @@ class RateGoalSearch:
     def evidence(self) -> dict[str, Any]:
         """Return the frontier as a record of the model file.
 
-        `pairs` are correct positives, correct negatives and a bound of the latter. `proved` tells for each pair whether no tree is
-        proved to dominate it. `finished` means that no pair is missing. Otherwise `status` is the reason and `bounds` are the proved
+        `pairs` are correct positives, correct negatives and a bound of the latter. `proved` states for each pair
+        whether it is proved that no tree dominates it. `finished` means that no pair is missing. Otherwise `status` is
+        the reason and `bounds` are the proved
         `steps`.
         """
         pairs = thin(self.search.pairs())

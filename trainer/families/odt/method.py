@@ -46,7 +46,7 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Search all trees of the topology. The claim covers the column groups and bins that were used."""
+    """Find the best tree of the topology and its bound. The claim covers the column groups and bins that were used."""
     groups = make_groups(problem, settings["bins"], settings["max_card"])
     goal = make_goal(problem, settings)
     choice: tuple[dict[str, Any], ...] = ()

@@ -405,7 +405,7 @@ class SubsetSearch:
 
 
 class _Assignment:
-    """Search of all tests of one group at the root of a level.
+    """A search over all tests of one group at the root of a level.
 
     Categories are assigned to a side one at a time, the largest first, the better side first.
     """

@@ -1,4 +1,7 @@
-"""Read the side constraints: rates of groups, recalls, monotone columns, pairs of columns."""
+"""Read the side constraints of a model.
+
+They are rates of groups, recalls, monotone columns and pairs of columns.
+"""
 
 from __future__ import annotations
 

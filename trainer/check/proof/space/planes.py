@@ -1,4 +1,4 @@
-"""Build the points of a proof about hyperplanes from the model document and the rows.
+"""Build the points of a hyperplane proof from model and rows.
 
 A point stands for all equal rows and counts their classes. Nothing is rounded. See docs/proof-format.md, "Hyperplanes".
 """

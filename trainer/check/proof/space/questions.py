@@ -1,4 +1,4 @@
-"""Encode the rows again as yes/no questions, from the parameters of the model.
+"""Encode rows again as yes/no questions, from the parameters of a model.
 
 See docs/proof-format.md, "Questions of …".
 """

@@ -1,4 +1,4 @@
-"""Build the space of a proof from the model document and the rows: questions, weights, prices, limits.
+"""Build the space of a proof from the model document and rows.
 
 See docs/proof-format.md, "The space".
 """

@@ -1,4 +1,4 @@
-"""Read the wishes of a workbench tree from their text and add them to a space.
+"""Read the wishes of a model and add them to a space.
 
 A place is a word over y and n, the answers from the root; y is left. 'ask' requires a branch at its place. 'forbid', 'avoid',
 'together', 'leaf' and 'depth' apply only if the tree has their place. See docs/proof-format.md, "Wishes".

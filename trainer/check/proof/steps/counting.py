@@ -1,7 +1,8 @@
-"""Check steps over yes/no questions by counting: the rules `floor`, `count` and `split`.
+"""Check steps over yes/no questions by counting.
 
-Rows of equal class and answers are merged into one row with their weight. Weights below 2^24 are summed in float32, others below
-2^53 in float64: both are exact. Costs are int64. docs/proof-format.md, "Bounds", states the rules.
+The rules are `floor`, `count` and `split`. Rows of equal class and answers are merged into one row with their weight.
+Weights below 2^24 are summed in float32, others below 2^53 in float64: both are exact. Costs are int64.
+docs/proof-format.md, "Bounds", states the rules.
 """
 
 from __future__ import annotations

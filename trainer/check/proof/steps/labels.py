@@ -1,4 +1,7 @@
-"""Trees of labels: the classes of the leaves, with the questions left open. A tree is a class, or a pair of trees."""
+"""Enumerate and compare trees of labels.
+
+Such a tree has the classes of the leaves and leaves the questions open. It is a class, or a pair of trees.
+"""
 
 from __future__ import annotations
 

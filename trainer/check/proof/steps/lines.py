@@ -1,4 +1,7 @@
-"""Read the lines and the header of a proof file (docs/proof-format.md, "The file" and "Frontiers")."""
+"""Read the lines and the header of a proof file.
+
+See docs/proof-format.md, "The file" and "Frontiers".
+"""
 
 from __future__ import annotations
 

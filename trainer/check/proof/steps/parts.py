@@ -1,4 +1,4 @@
-"""The subproblems of a proof, and the lower bounds that they have without a step."""
+"""Define the subproblems of a proof, and bounds without a step."""
 
 from __future__ import annotations
 

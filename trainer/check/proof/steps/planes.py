@@ -1,8 +1,9 @@
-"""Check a proof about trees of hyperplanes: inseparable sets of rows, and cases that end at them.
+"""Check a proof about trees of hyperplanes.
 
-Each tree sends each row to one side of each of its questions. A block of cases enumerates the sides of some rows. A case ends when a
-question would have to separate an inseparable set, or when enough rows are misclassified.
-docs/proof-format.md, "Hyperplanes", states the rules `vector`, `errors`, `side`, `meet`, `sum`, `few` and `weigh`.
+It consists of inseparable sets of rows, and of cases that end at them. Each tree sends each row to one side of each of
+its questions. A block of cases enumerates the sides of some rows. A case ends when a question would have to separate an
+inseparable set, or when enough rows are misclassified. docs/proof-format.md, "Hyperplanes", states the rules `vector`,
+`errors`, `side`, `meet`, `sum`, `few` and `weigh`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Check a proof: each step is a lower bound on all trees of a subproblem, and its reason is recomputed.
+"""Check a proof step by step.
 
-Nothing in a proof is trusted. Rows, questions, weights, prices and limits come from the model document and the data, and a step counts
-only after its reason has been checked. docs/proof-format.md states the rules; each function that applies one names it.
+Each step is a lower bound on all trees of a subproblem, and its reason is recomputed. Nothing in a proof is trusted.
+Rows, questions, weights, prices and limits come from the model document and the data, and a step counts only after its
+reason has been checked. docs/proof-format.md states the rules; each function that applies one names it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Check steps over all thresholds of numeric columns by sweeps: the rules `count` and `split` for `exact-numeric`.
+"""Check steps over all thresholds of numeric columns by sweeps.
 
-A question is (column, value): "is x above this distinct value?". A bound on the rows below one threshold holds below any larger
-threshold. Below a smaller one it holds minus the weight of the rows between (docs/proof-format.md, "Thresholds").
+The rules are `count` and `split`, for `exact-numeric`. A question is (column, value): "is x above this distinct
+value?". A bound on the rows below one threshold holds below any larger threshold. Below a smaller one it holds minus
+the weight of the rows between (docs/proof-format.md, "Thresholds").
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Search the trees of an incomplete topology: the rule `topology`. The sides of a question may be swapped.
+"""Search the trees of an incomplete topology: the rule `topology`.
 
-See docs/proof-format.md, "Topologies".
+The sides of a question may be swapped. See docs/proof-format.md, "Topologies".
 """
 
 from __future__ import annotations

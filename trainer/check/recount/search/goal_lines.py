@@ -1,7 +1,8 @@
-"""Bound F1 and MCC by lines: each line is a lower bound on a weighted sum of both kinds of errors.
+"""Bound F1 and MCC by lines.
 
-Both goals fall with the errors of each class, and the pairs of errors with a value of at most v form a convex set for v >= 0. So the
-largest value lies at a corner of the region that the lines leave.
+Each line is a lower bound on a weighted sum of both kinds of errors. Both goals fall with the errors of each class, and
+the pairs of errors with a value of at most v form a convex set for v >= 0. So the largest value lies at a corner of the
+region that the lines leave.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check impurities, and the claims that splits are the best for their rows.
+"""Check impurities, and claims that splits are best for their rows.
 
 A sweep over all lines in each two features (`trainer.check.recount.search.lines`) proves a node. If that takes too long, the
 thresholds of all columns are tried, which can only refute.

@@ -1,4 +1,4 @@
-"""Search the best tree of a small space, or of a part of a large one, without a proof.
+"""Search the best tree of a small space without a proof.
 
 The best tree of a whole space proves or refutes a bound. A tree from a part of the space can only refute a bound.
 """

@@ -1,7 +1,7 @@
-"""Search `odt` trees with wishes in an incomplete topology, in small spaces and without steps.
+"""Search `odt` trees with wishes in an incomplete topology.
 
-A tree fits a topology if the sides of its question fit below one of the topology's nodes, in either order. A question of the topology
-that separates no rows may stand above any part of it.
+The search is for small spaces and uses no steps. A tree fits a topology if the sides of its question fit below one of
+the topology's nodes, in either order. A question of the topology that separates no rows may stand above any part of it.
 """
 
 from __future__ import annotations

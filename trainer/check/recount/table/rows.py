@@ -1,4 +1,4 @@
-"""Read the rows of a model by its schema, with their roles in training and their weights."""
+"""Read the rows of a model, with their roles and weights."""
 
 from __future__ import annotations
 

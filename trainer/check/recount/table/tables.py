@@ -1,4 +1,4 @@
-"""Read tables as text: CSV (also .gz), sheets of .xlsx workbooks, Parquet and Arrow.
+"""Read tables as text: CSV (also .gz), .xlsx, Parquet and Arrow.
 
 Nothing is guessed from the rows. The reader tries each encoding and delimiter for which the header has the columns of the model.
 The fingerprint then shows which of them training used. Files are read piece by piece.

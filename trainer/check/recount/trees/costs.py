@@ -1,4 +1,4 @@
-"""Count the costs of a tree's answers again, from the costs of the parameters.
+"""Recount the costs of a tree's answers from the parameters.
 
 A search has a copy of each row for each answer, weighted by the savings against the most expensive answer of its row.
 """

@@ -1,4 +1,4 @@
-"""Count the classes in the nodes of a tree, and compute its objective and metrics from them."""
+"""Count classes in the nodes of a tree; compute objective and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check the cross-validation of a file: the tree of each fold on its unseen rows and on its training rows."""
+"""Check the cross-validation of a file: the tree of each fold."""
 
 from __future__ import annotations
 

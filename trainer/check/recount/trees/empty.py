@@ -1,4 +1,7 @@
-"""Check the sides of empty cells: those of the training rows, or else the heavier side of the split."""
+"""Check the sides of empty cells.
+
+A split follows its training rows, or else its heavier side.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def _no_number(column: Model) -> str:
 
 
 def _trouble(model: Model, split: Model, rows: ModelTable, node_rows: np.ndarray, left: np.ndarray) -> str:
-    """Return an error of the side of empty cells; `node_rows` reach the split, and `left` tells which go left."""
+    """Return an error of the side of empty cells; `node_rows` reach the split, and `left` marks those that go left."""
     side = split.get("missing", "refuse")
     has_empty = split.get("missing_seen", True)
     place = {column["name"]: j for j, column in enumerate(model["columns"])}

@@ -1,4 +1,4 @@
-"""Compute the intervals of accuracy and cost over groups and weights of rows again, and count the folds."""
+"""Recompute the intervals of accuracy and cost, and count the folds."""
 
 from __future__ import annotations
 

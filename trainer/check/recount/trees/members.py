@@ -1,4 +1,4 @@
-"""Check that the questions of a tree belong to the space of its claim."""
+"""Check that the questions of a tree belong to its space."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Search trees under wishes and limits on the whole tree, by Pareto fronts.
+"""Search trees under wishes and limits on the tree, by fronts.
 
-A vector is (cost, errors of each class with a minimum recall, leaves if they are limited), as in the constrained
-search. A subproblem
-without a wish at or below it has the front of that search; only ancestors of wishes need fronts of their own. Columns
-that exclude the
+A vector is (cost, errors of each class with a minimum recall, leaves if they are limited), as in the constrained search. A subproblem
+without a wish at or below it has the front of that search; only ancestors of wishes need fronts of their own. Columns that exclude the
 column of a split on one path are banned below the split.
 """
 

@@ -1,9 +1,8 @@
-"""Complete wishes under limits on the whole tree: leaves, recalls, pairs of columns on a path, number of columns.
+"""Complete wishes under limits on the whole tree.
 
-If the best tree with the wishes is within the limits, it is the solution. Otherwise the search over fronts finds it.
-Branch and bound
-over columns limits their number: a node branches on a column of its best tree, which a solution must use or must not
-use.
+Limits concern leaves, recalls, pairs of columns on a path, and the number of columns. If the best tree with the wishes
+is within the limits, it is the solution. Otherwise the search over fronts finds it. Branch and bound over columns
+limits their number: a node branches on a column of its best tree, which a solution must use or must not use.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Places:
     """Bounds of subproblems and of their children no and yes, from the search without restrictions. Raises SearchStopped."""
 
     def __init__(self, space: ExactSpace, pairs: Pairs, *, alike: bool = False) -> None:
-        """Store the space; `alike` tells whether splits that separate rows alike are different."""
+        """Store the space; `alike` states whether splits that separate rows alike count as different."""
         self.space = space
         self.pairs = pairs
         self.alike = alike or bool(pairs)

@@ -1,7 +1,6 @@
-"""Build the instance of the workbench, with a row of the table for each of its rows.
+"""Build the instance of the workbench, with the origin of its rows.
 
-The exact search merges rows that are equal in all features of the encoding. A held question may separate such rows, so
-the workbench
+The exact search merges rows that are equal in all features of the encoding. A held question may separate such rows, so the workbench
 merges only rows with equal values in all columns.
 """
 

@@ -1,9 +1,8 @@
-"""Prove a bound on trees of any depth, from a search without a depth limit.
+"""Prove a bound on trees of any depth.
 
-Each step is about one set of rows. Counts of pairs of questions prove most of them, because a tree deeper than two has
-at least four
-leaves. The others are splits, whose sides are proved by the same counts, by similar sides, or by steps of their own.
-The format is docs/proof-format.md, "Any height".
+The search of the proof has no depth limit. Each step is about one set of rows. Counts of pairs of questions prove most
+of them, because a tree deeper than two has at least four leaves. The others are splits, whose sides are proved by the
+same counts, by similar sides, or by steps of their own. The format is docs/proof-format.md, "Any height".
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Prove bounds within wishes, minimum recalls, limits of leaves and columns, and forbidden pairs
-(docs/proof-format.md).
+"""Prove bounds under wishes and limits on the tree (docs/proof-format.md).
 
-The checker searches children of height two by itself, so a proof of depth three is one step. For deeper trees, a split
-gets a
-step for each child if the children's bounds are too low. The step states a bound, and the vectors of the trees that
-cost less.
+The checker searches children of height two by itself, so a proof of depth three is one step. For deeper trees, a split gets a
+step for each child if the children's bounds are too low. The step states a bound, and the vectors of the trees that cost less.
 """
 
 from __future__ import annotations

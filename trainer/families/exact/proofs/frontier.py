@@ -1,7 +1,8 @@
-"""Prove a frontier of leaves against errors: no tree with at most t leaves makes fewer errors than its point t.
+"""Prove a frontier of leaves against errors.
 
-Up to depth three the checker counts by itself, with one step for each number of leaves. For deeper trees each child of a split gets
-the bounds that its parent needs, down to height three. The format is docs/proof-format.md, "Frontiers".
+No tree with at most t leaves makes fewer errors than its point t. Up to depth three the checker counts by itself, with
+one step for each number of leaves. For deeper trees each child of a split gets the bounds that its parent needs, down
+to height three. The format is docs/proof-format.md, "Frontiers".
 """
 
 from __future__ import annotations

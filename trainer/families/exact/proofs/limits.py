@@ -1,9 +1,7 @@
-"""Prove bounds under a leaf limit or forbidden pairs, by bounds of children for each number of leaves.
+"""Prove bounds under a leaf limit or forbidden pairs of columns.
 
-Up to depth three the checker counts by itself, so a proof is one step. For depth four each child of a split gets a step
-for each
-number of leaves that it may have. If the best tree without limits satisfies them, its proof is enough. Steps over
-vectors prove deeper
+Up to depth three the checker counts by itself, so a proof is one step. For depth four each child of a split gets a step for each
+number of leaves that it may have. If the best tree without limits satisfies them, its proof is enough. Steps over vectors prove deeper
 trees, and optima that recalls or column limits make worse. The format is docs/proof-format.md.
 """
 

@@ -29,7 +29,7 @@ Span = tuple[int, int]
 
 
 class ProofPlacesExceeded(Exception):
-    """The search visited more subproblems than a checker can repeat in some minutes."""
+    """The search visited more subproblems than a checker can repeat in a few minutes."""
 
 
 @dataclass(frozen=True)

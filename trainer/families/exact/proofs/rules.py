@@ -1,4 +1,4 @@
-"""Build the rules that couple leaves of different paths: monotone features and fairness.
+"""Build the rules that couple leaves: monotone features and fairness.
 
 f[g]   weight of the compared rows of group g with the favoured prediction     o[g]   weight of the others
 N[g]   weight of the compared rows of group g, so that f[g] + o[g] = N[g] for a tree of all rows

@@ -1,7 +1,6 @@
-"""Group splits that separate the rows of a subproblem alike, with the required columns that a group covers.
+"""Group splits that separate the rows of a subproblem alike.
 
-One split represents its group and covers one required column of the group. A tree covers all required columns if each
-has a split of
+One split represents its group and covers one required column of the group. A tree covers all required columns if each has a split of
 its own. By Hall's theorem this holds if for every set of n columns at least n splits can cover one of them.
 """
 

@@ -1,4 +1,7 @@
-"""Read filters of good trees from requests: names, shares as decimals, rows by number."""
+"""Read filters of good trees from requests.
+
+Requests name columns, classes and groups. Shares are decimals, and rows are numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Define filters of good trees, and the keys of trees that they read.
+"""Define filters of good trees, and the keys that they read.
 
-A key is a number with one digit for each amount, summed over the leaves. The amounts are leaves, errors (of each class,
-if recalls
-are filtered), and for each group the rows with the favoured prediction. Columns that a tree must test have higher bits,
-which are
+A key is a number with one digit for each amount, summed over the leaves. The amounts are leaves, errors (of each class, if recalls
+are filtered), and for each group the rows with the favoured prediction. Columns that a tree must test have higher bits, which are
 joined by "or" instead of added.
 """
 

@@ -1,4 +1,4 @@
-"""Count, list, sample and summarise all good trees of a problem (the Rashomon set)."""
+"""Count, list and summarise all good trees (the Rashomon set)."""
 
 from __future__ import annotations
 

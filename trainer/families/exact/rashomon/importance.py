@@ -1,20 +1,15 @@
-"""Compute the least and largest permutation importance of a column over all good trees.
+"""Compute the range of a column's permutation importance over good trees.
 
-The importance of column j for a tree T is the mean loss of accuracy when the values of j are permuted among the rows,
-with all
+The importance of column j for a tree T is the mean loss of accuracy when the values of j are permuted among the rows, with all
 permutations equally likely. Each row then gets each row's value of j equally often, so
 
-    n² importance_j(T) = n errors after - n errors = sum over rows i, r of w_i w_r [T(x_i with x_rj) ≠ y_i] - n
-    errors(T),
+    n² importance_j(T) = n errors after - n errors = sum over rows i, r of w_i w_r [T(x_i with x_rj) ≠ y_i] - n errors(T),
 
-an integer (Fisher, Rudin and Dominici 2019, equation 3.2, there for permutations that move every row; the range over a
-set of
-models is their model class reliance, section 3.2). The shuffled rows that reach a node are R x V: R are the rows that
-satisfy the
+an integer (Fisher, Rudin and Dominici 2019, equation 3.2, there for permutations that move every row; the range over a set of
+models is their model class reliance, section 3.2). The shuffled rows that reach a node are R x V: R are the rows that satisfy the
 path's conditions on other columns, V the values of j that satisfy those on j. So a leaf adds
 
-    m(V) (w(R) - w_k(R)) - n (w(D) - w_k(D)),    k the majority of D = {i in R: x_ij in V}, m(V) the weight of the rows
-    with these values.
+    m(V) (w(R) - w_k(R)) - n (w(D) - w_k(D)),    k the majority of D = {i in R: x_ij in V}, m(V) the weight of the rows with these values.
 
 The least and largest sums by key follow like the counts. R is larger than D only below a split on j.
 """

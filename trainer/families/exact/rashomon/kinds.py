@@ -1,8 +1,7 @@
-"""Distinguish kinds of rows, for counting under filters, by class, group and required prediction.
+"""Distinguish kinds of rows by class, group and required prediction.
 
-A leaf predicts the majority class. Its numbers of rows by kind determine its groups and whether it makes the required
-predictions. So
-the rows of a node are counted by kind instead of by class.
+Counting under filters needs them. A leaf predicts the majority class. Its numbers of rows by kind determine its groups
+and whether it makes the required predictions. So the rows of a node are counted by kind instead of by class.
 """
 
 from __future__ import annotations

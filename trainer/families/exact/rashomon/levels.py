@@ -1,4 +1,4 @@
-"""Count good trees by the column of the root, and by the columns of its children."""
+"""Count good trees by the columns of their first two levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enumerate counted trees in order of cost, sample them uniformly, and count their different predictions.
+"""Enumerate counted trees, sample them, and count their different predictions.
 
 The enumeration follows the counts from the root. Each tree of a key belongs to the leaf or to one pair of children below a split.
 So no branch of the enumeration is empty, and sampling is uniform.

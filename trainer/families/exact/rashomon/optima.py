@@ -1,7 +1,8 @@
-"""Count and list all optimal trees: those with the best objective and, among them, the fewest leaves.
+"""Count and list all optimal trees.
 
-N(D, h) is the number of optimal trees of depth ≤ h for the rows D. It is 1 if a leaf is optimal, plus the sum over all splits f
-with E(D0, h-1) + E(D1, h-1) = E(D, h) of N(D0, h-1) * N(D1, h-1), where Dv are the rows with f = v.
+They have the best objective and, among such trees, the fewest leaves. N(D, h) is the number of optimal trees of depth ≤
+h for the rows D. It is 1 if a leaf is optimal, plus the sum over all splits f with E(D0, h-1) + E(D1, h-1) = E(D, h) of
+N(D0, h-1) * N(D1, h-1), where Dv are the rows with f = v.
 """
 
 from __future__ import annotations

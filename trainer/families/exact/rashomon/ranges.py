@@ -1,4 +1,7 @@
-"""Compute for each column how many good trees do not test it, and on how many rows the others do."""
+"""Compute the column usage of good trees.
+
+It says how many trees do not test a column, and how many rows the others test it on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute the row weights in each leaf of all subtrees of height-two trees at once."""
+"""Compute the row weights in the leaves of small subtrees, all at once."""
 
 from __future__ import annotations
 

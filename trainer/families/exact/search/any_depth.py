@@ -1,4 +1,4 @@
-"""Exact search with a large depth limit: it raises the depth step by step and also searches without a limit.
+"""Search exactly with a large depth limit, or without one.
 
 Two searches take turns over one table of bounds. One proves the best tree of depth 6, 7, … in turn. The other has no depth limit,
 so its lower bound holds for every limit; its trees are incumbents of every limit that admits them. Neither depends on the requested

@@ -1,9 +1,7 @@
-"""Store the cases of the branch and bound over columns, and prove their bounds.
+"""Store and prove the cases of the branch and bound over columns.
 
-A case covers the trees that test all required columns and only usable ones. Its own bound closes it, or its two
-children do:
-one requires a further column, the other forbids it. The search stores its cases, so the proof repeats no search
-(docs/proof-format.md).
+A case covers the trees that test all required columns and only usable ones. Its own bound closes it, or its two children do:
+one requires a further column, the other forbids it. The search stores its cases, so the proof repeats no search (docs/proof-format.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Translate the constraints of the settings to the binary features of the exact search."""
+"""Translate constraints of the settings to binary features of the search."""
 
 from __future__ import annotations
 

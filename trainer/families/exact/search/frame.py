@@ -1,4 +1,4 @@
-"""Define the state of a node whose splits are searched one by one."""
+"""Define the state of a node whose splits are being searched."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Find the fewest errors for every number of leaves, each proved, in one search.
+"""Find the fewest errors for every number of leaves, each proved.
 
-The recurrence E(D, h, t) over height and leaves (Demirovic et al. 2022) gives the optimum of every leaf budget and
-penalty.
+The recurrence E(D, h, t) over height and leaves (Demirovic et al. 2022) gives the optimum of every leaf budget and penalty.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Exact search with prices of columns: each row pays a column once if its path tests it.
+"""Search exactly with prices of columns.
 
-The key of a subproblem is its rows, its height, its most leaves and the paid columns. The search without prices and without a limit of leaves
-gives lower bounds.
+Each row pays a column once if its path tests it. The key of a subproblem is its rows, its height, its most leaves and
+the paid columns. The search without prices and without a limit of leaves gives lower bounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the proof of the bound of an exact search in a second pass from the root.
+"""Write the proof of a bound in a second pass.
 
 The pass starts with the bound and the warm caches of the search. For each split, the bounds of its children must add up to the bound
 of the node. Most children need no step, since the checker bounds them by classes, equal rows and similar splits. The checker counts

@@ -1,4 +1,4 @@
-"""Search the splits of the root by threads, or by one kernel in time slices."""
+"""Search the splits of the root, by threads or in slices."""
 
 from __future__ import annotations
 

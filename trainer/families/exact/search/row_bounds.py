@@ -1,4 +1,7 @@
-"""Lower bounds from equal rows and class sizes: equal rows share a leaf, and a leaf predicts one class."""
+"""Compute lower bounds from equal rows and class sizes.
+
+Equal rows share a leaf, and a leaf predicts one class.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact search over trees of binary features: dynamic programming with branch and bound.
+"""Search trees of binary features exactly, by dynamic programming with bounds.
 
 (Demirovic et al. 2022; van der Linden et al. 2023; Aglin et al. 2020.)
 cost = unit * errors + leaf * leaves in integers. E(D, h) is the smallest cost of a tree of depth ≤ h for the rows D.

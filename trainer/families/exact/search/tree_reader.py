@@ -1,4 +1,7 @@
-"""Read an optimal tree from the memo of a search; solve evicted subproblems again."""
+"""Read an optimal tree from the memo of a search.
+
+Evicted subproblems are solved again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep the rates at which a class is predicted similar between groups: the constraint `fairness`."""
+"""Keep prediction rates similar between groups: the constraint `fairness`."""
 
 from __future__ import annotations
 

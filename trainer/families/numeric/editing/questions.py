@@ -1,4 +1,4 @@
-"""Number all thresholds of all columns as questions; create their splits on access."""
+"""Number all thresholds as questions; create their splits on access."""
 
 from __future__ import annotations
 

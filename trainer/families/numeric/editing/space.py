@@ -1,4 +1,4 @@
-"""Define `NumericSpace`: the rows in the order of each column, and best subtrees over all thresholds."""
+"""Define `NumericSpace`: ordered rows, and best subtrees over all thresholds."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ACCURACY = "is not possible with wishes, which maximise the number of correct ro
 
 
 class TopologyCompleter(ColumnCompleter):
-    """Completion for a topology that is not complete, where the sides of a split share its parts."""
+    """A completer for topologies that are not complete, where the sides of a split share its parts."""
 
     def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """Yield a price for each column: its cheapest split at `place` in the best tree with the splits above it."""

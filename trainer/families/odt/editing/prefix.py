@@ -173,7 +173,7 @@ class SubsetPrefix(Prefix):
 
 
 class GroupQuestions:
-    """Search of all questions of one group at a node: categories go to yes or no, the heaviest first, the better side first."""
+    """A search over all questions of one group at a node: categories go to yes or no, the heaviest first, the better side first."""
 
     def __init__(self, prefix: SubsetPrefix, spot: Spot, g: int, way: int) -> None:
         self.prefix = prefix
