@@ -319,7 +319,7 @@ class Prefix:
 
 @dataclass
 class QuestionSides:
-    """Both children of a question with lower bounds of their costs."""
+    """Both children of a question with lower bounds on their costs."""
 
     question: int
     spots: tuple[Spot, ...]

@@ -31,7 +31,7 @@ class SearchStopped(Exception):
 
 
 class SubproblemBound(Protocol):
-    """A lower bound of a subproblem's cost, and whether it is exact."""
+    """A lower bound on a subproblem's cost, and whether it is exact."""
 
     @property
     def lower(self) -> int: ...
@@ -181,7 +181,7 @@ class EditingSpace(ABC):
         return int(counts.sum() - correct) * self.unit + self.leaf
 
     def floor(self, counts: np.ndarray, height: int) -> int:
-        """Return a lower bound of all trees of the height: t leaves predict at most t classes."""
+        """Return a lower bound on all trees of the height: t leaves predict at most t classes."""
         top = 0
         total = int(counts.sum())
         best = INFINITE_COST

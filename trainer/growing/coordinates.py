@@ -45,7 +45,7 @@ def is_exact(values: FloatArray) -> bool:
 
 
 def codes_of(values: FloatArray) -> tuple[CodeArray, CountArray]:
-    """Return ascending codes of the values of each feature, int32 (p, n), and exclusive upper bounds of the codes, int64 (p,)."""
+    """Return ascending codes of the values of each feature, int32 (p, n), and exclusive upper bounds on the codes, int64 (p,)."""
     n, p = values.shape
     codes = np.zeros((p, n), np.int32)
     levels = np.ones(p, np.int64)

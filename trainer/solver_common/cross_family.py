@@ -20,7 +20,7 @@ CONSTRAINED = "trainer.families.exact.search.constrained"
 
 
 class BinaryTreeFound(Protocol):
-    """Result of a search over binary features: a tree (None: one leaf) and a lower bound of the cost of all trees, in rows."""
+    """Result of a search over binary features: a tree (None: one leaf) and a lower bound on the cost of all trees, in rows."""
 
     @property
     def shape(self) -> LabelledShape: ...

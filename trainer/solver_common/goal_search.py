@@ -162,7 +162,7 @@ class GoalSearch:
         )
 
     def _search_sizes(self) -> Fraction:
-        """Search with at most L leaves, from the most down to two; return an upper bound of the net value of all trees.
+        """Search with at most L leaves, from the most down to two; return an upper bound on the net value of all trees.
 
         Without a leaf penalty, one search without this limit suffices.
         """
@@ -234,7 +234,7 @@ class GoalSearch:
         return int(self.settings.get("min_leaf") or 1) > 1
 
     def _search(self, direction: tuple[int, int], settings: Settings) -> Line | None:
-        """Search the least weighted errors and store the tree; return the line that it proves, None without a bound."""
+        """Find the least weighted errors and store the tree; return the line that it proves, None without a bound."""
         costs = self._costs(*direction)
         priced = replace(self.problem, costs=costs, leaf_penalty=Fraction(0), warm_start=None)
         # set the source, so that features are encoded only once

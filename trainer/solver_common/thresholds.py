@@ -106,7 +106,7 @@ def count_questions(table: Table, scheme: Scheme, bins: int) -> int:
 
 
 def estimate_questions(kind: str, distinct: int, scheme: Scheme, bins: int) -> int:
-    """Return an upper bound of the questions of a column with this number of distinct values."""
+    """Return an upper bound on the questions of a column with this number of distinct values."""
     if distinct < 2:
         return 0
     if kind == "categorical" or distinct == 2:

@@ -260,7 +260,7 @@ def check_bound(
 
 
 def wishes(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
-    """Search the best trees without wishes again, where the space is small, and compare the prices of the wishes."""
+    """Find the best trees without wishes again, where the space is small, and compare the prices of the wishes."""
     certificate = model["certificate"]
     records = certificate.get("wishes") or []
     top = certificate.get("optimum")
@@ -288,7 +288,7 @@ def wishes(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
 
 
 def _optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[int]) -> Fraction | None:
-    """Search the best objective without some wishes; None if the space is too large."""
+    """Find the best objective without some wishes; None if the space is too large."""
     wishes = model["certificate"].get("wishes") or []
     if wishes:
         return small.optimum_without(model, rows, dropped) if len(wishes) <= MOST_WISHES else None

@@ -46,7 +46,7 @@ Model = dict[str, Any]
 
 @dataclass(frozen=True)
 class CountedRows:
-    """The counts of a folder: `low` and `high`, int64 of shape (folds, classes, sets), are the lower and upper bounds of each count."""
+    """The counts of a folder: `low` and `high`, int64 of shape (folds, classes, sets), are the lower and upper bounds on each count."""
 
     record: dict[str, Any]
     low: np.ndarray

@@ -295,14 +295,14 @@ class NodeSearch:
         return bool((self.pair_status == FINISHED).all()) and self.options.gap == 0
 
     def bound(self) -> float:
-        """Return a lower bound of all rules that beat the incumbent."""
+        """Return a lower bound on all rules that beat the incumbent."""
         # a pair that ended at the cap has no rule below the incumbent; an unfinished pair has the bound of its open
         # boxes
         bound = float(self.results()[:, brief.PROVED].min(initial=math.inf))
         return bound if (self.pair_status != WAITING).all() else min(bound, self._floor())
 
     def _floor(self) -> float:
-        """Return a lower bound of the pairs that were not searched; equal points count only if merging them is fast."""
+        """Return a lower bound on the pairs that were not searched; equal points count only if merging them is fast."""
         measure = MEASURES[self.options.measure]
         none = np.zeros(self.data.classes, np.int64)
         waiting = np.flatnonzero(self.pair_status == WAITING)

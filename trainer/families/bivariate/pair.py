@@ -1,6 +1,6 @@
 """Search one unordered pair of features.
 
-Branch and bound in both orders comes first, then the angular sweep. The search runs in steps of some milliseconds, so that the node can
+Branch and bound in both orders comes first, then the angular sweep. The search runs in steps of a few milliseconds, so that the node can
 share incumbents, check the time, and be cancelled.
 """
 
@@ -139,7 +139,7 @@ class PairRule:
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
-    """Best value below the cap (infinity if none), its rule, a lower bound of all rules below the cap, and counts."""
+    """Best value below the cap (infinity if none), its rule, a lower bound on all rules below the cap, and counts."""
 
     value: float
     rule: PairRule | None
@@ -192,7 +192,7 @@ def kernel_options(options: SearchOptions, *, first_only: bool = False) -> Count
 
 
 def pair_floor(points: Points, measure: int, bound: str) -> float:
-    """Return a lower bound of all rules of the pair, without search."""
+    """Return a lower bound on all rules of the pair, without search."""
     return float(both.pair_floor(measure, BOUNDS[bound], points))
 
 
@@ -230,7 +230,7 @@ def search_pair(
     Returns
     -------
     PairResult
-        Its `bound` is a lower bound of every rule that the cap does not exclude. It equals the best value if the search is finished and
+        Its `bound` is a lower bound on every rule that the cap does not exclude. It equals the best value if the search is finished and
         `options.gap` is 0.
     """
     tol = 1e-12 * int(points.total.sum())

@@ -1,4 +1,4 @@
-"""Cache upper bounds of subtrees from time-limited exact searches.
+"""Cache upper bounds for subtrees from time-limited exact searches.
 
 A stopped search has a valid bound, so a short limit only weakens the bounds.
 """
@@ -20,7 +20,7 @@ TOTAL_SECONDS = 10.0  # time limit for all sets; later searches get no time, so 
 
 
 class DeepBounds:
-    """Upper bounds of the value, in rows, of trees over one instance; `stop` ends a search early."""
+    """Upper bounds on the value, in rows, of trees over one instance; `stop` ends a search early."""
 
     def __init__(
         self, instance: Instance, *, seconds: float = SECONDS_PER_SET, stop: Callable[[], bool] = lambda: False
@@ -32,7 +32,7 @@ class DeepBounds:
         self._cache: dict[tuple[bytes, int], Fraction] = {}
 
     def __call__(self, rows: CountArray, height: int) -> Fraction:
-        """Return an upper bound of the value of trees of at most `height` on `rows` (indices, not empty)."""
+        """Return an upper bound on the value of trees of at most `height` on `rows` (indices, not empty)."""
         key = rows.tobytes(), height
         if key not in self._cache:
             inst = self.instance

@@ -21,7 +21,7 @@ from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.families.mip.kernels import depth_two as kernel
 
 NONE = -1
-CELLS_PER_CALL = 20_000_000  # limit on the table cells of a kernel call, which then takes some hundredths of a second
+CELLS_PER_CALL = 20_000_000  # limit on the table cells of a kernel call, which then takes a few hundredths of a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

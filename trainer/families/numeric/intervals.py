@@ -266,7 +266,7 @@ class _Line:
         self.first_high = {0: none, count + 1: none}
 
     def floors(self, a: int, b: int, c: int) -> tuple[int, int]:
-        """Return lower bounds of both children of c from those of a and b."""
+        """Return lower bounds for both children of c from those of a and b."""
         W = self.W
         return (
             max(self.low[a], self.low[b] - self.slope * (W[b] - W[c])),

@@ -36,7 +36,7 @@ class PreparedSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class NumericResult:
-    """The best tree, its cost in rows, and a lower bound of all trees of the depth."""
+    """The best tree, its cost in rows, and a lower bound on all trees of the depth."""
 
     shape: NumericShape
     cost: Fraction

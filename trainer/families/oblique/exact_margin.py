@@ -15,7 +15,7 @@ MAX_PIVOTS = 400
 
 
 def least_distance(left: FloatArray, right: FloatArray, enough: Fraction) -> Fraction | None:
-    """Return half the l1 distance of the hulls of `left` (n, m) and `right` (k, m), or any upper bound of it up to `enough`.
+    """Return half the l1 distance of the hulls of `left` (n, m) and `right` (k, m), or any upper bound on it up to `enough`.
 
     Returns None if the problem is too large for fractions, or takes too many pivots.
     """

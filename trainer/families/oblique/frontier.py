@@ -41,7 +41,7 @@ MAX_THINNING_SECONDS = 10.0  # limit on the time for eliminating coefficients, b
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOptimum:
-    """The best tree with at most `leaves` leaves, and an upper bound of the correct rows."""
+    """The best tree with at most `leaves` leaves, and an upper bound on the correct rows."""
 
     leaves: int
     correct: int
@@ -129,7 +129,7 @@ class SizeMonitor(InnerMonitor):
 def _first_trees(
     problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan, price: Fraction
 ) -> tuple[list[ObliqueTree], int]:
-    """Return the start trees of other methods, and an upper bound of the correct rows of all trees."""
+    """Return the start trees of other methods, and an upper bound on the correct rows of all trees."""
     monitor.report(phase="first trees")
     run = Run(problem, settings, SizeMonitor(monitor, min(monitor.remaining(), 1e9), price), plan)
     run.report()

@@ -235,7 +235,7 @@ class ObliqueInstance:
 
     @cached_property
     def ceiling(self) -> Fraction:
-        """Upper bound of the value of all trees.
+        """Upper bound on the value of all trees.
 
         Equal points share a leaf, t leaves predict at most t classes, and errors on disjoint sets add up.
         """
@@ -251,7 +251,7 @@ class ObliqueInstance:
         )
 
     def max_correct(self, leaves: int) -> int:
-        """Return an upper bound of the correct weight: equal points share a leaf, errors on disjoint sets add up."""
+        """Return an upper bound on the correct weight: equal points share a leaf, errors on disjoint sets add up."""
         most = int(self.counts.max(axis=1).sum())
         return most - sum(self.extra_errors(packed, leaves) for packed in self.packed)
 

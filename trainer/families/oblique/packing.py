@@ -2,7 +2,7 @@
 
 Rows that agree in some columns often lie in a plane of the feature space, where a hyperplane is a line. N points have at most
 N (N - 1) / 2 + 1 separations by lines, and pairs of them give the least errors of trees with up to four leaves
-(`trainer.families.oblique.lines`). The sum over disjoint sets is a lower bound of the errors of such trees.
+(`trainer.families.oblique.lines`). The sum over disjoint sets is a lower bound on the errors of such trees.
 
 Directions and sides are exact integers: columns with at most four decimals and a range of at most 2^20 units.
 """

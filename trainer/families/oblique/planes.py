@@ -119,7 +119,7 @@ class Planes:
 
 
 def largest_offset(instance: ObliqueInstance) -> float:
-    """Return an upper bound of |a·x| with Σ|a| <= 1: 1 if columns are scaled to [0, 1]."""
+    """Return an upper bound on |a·x| with Σ|a| <= 1: 1 if columns are scaled to [0, 1]."""
     return max(1.0, float(instance.Z.max(initial=0.0)))
 
 

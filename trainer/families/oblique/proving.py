@@ -52,7 +52,7 @@ def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
 
 
 def cost_in_units(problem: Problem, bound: Fraction) -> tuple[int, int]:
-    """Return the number of units in a row, and a lower bound of the cost in units that follows from `bound`.
+    """Return the number of units in a row, and a lower bound on the cost in units that follows from `bound`.
 
     Prices are integer multiples of a unit.
     """
@@ -167,7 +167,7 @@ class PlaneProof:
         return max(Fraction(0), cost - self.penalty * leaves - self.charge * (leaves - 1))
 
     def _floor(self, leaves: int) -> int:
-        """Return a lower bound of the errors: equal rows share a leaf, and a leaf predicts one class."""
+        """Return a lower bound on the errors: equal rows share a leaf, and a leaf predicts one class."""
         sizes = np.sort(self.counts.sum(axis=0))[::-1]
         return max(int((self.counts.sum(axis=1) - self.counts.max(axis=1)).sum()), int(sizes[leaves:].sum()))
 

@@ -28,7 +28,7 @@ MAX_CASES = 1_000_000
 
 
 class BoundRaising:
-    """Case analysis of one training. `bound` is its upper bound of the value, None at first.
+    """Case analysis of one training. `bound` is its upper bound on the value, None at first.
 
     `store` comes from an earlier analysis of the same points.
     """

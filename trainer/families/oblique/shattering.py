@@ -360,7 +360,7 @@ class CutHooks(Hooks):
 
 
 def set_row(instance: ObliqueInstance, packed: DepthTwoErrors, s: CountArray, weight: CountArray) -> Row:
-    """Return (M12): an upper bound of the correct rows of a packed set; `s` (items, nodes) are the columns of its items."""
+    """Return (M12): an upper bound on the correct rows of a packed set; `s` (items, nodes) are the columns of its items."""
     counts = instance.counts[packed.points]
     most = int(counts.max(axis=1).sum()) - instance.extra_errors(packed, instance.most_leaves)
     return Row(s.ravel(), np.repeat(weight, s.shape[1]).astype(float), upper=float(most), name="(M12)")

@@ -45,7 +45,7 @@ class Target:
 
     @property
     def max_correct(self) -> int:
-        """Upper bound of the correct rows of trees of any size: equal rows share a leaf."""
+        """Upper bound on the correct rows of trees of any size: equal rows share a leaf."""
         return int(self.instance.counts.max(axis=1).sum())
 
     @property

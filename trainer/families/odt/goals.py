@@ -192,7 +192,7 @@ class RateGoalSearch:
         return max(admitted, key=lambda p: (self.goal.value(*self._counts(p)), p.tp + p.tn), default=None)
 
     def bound(self) -> Fraction | None:
-        """Return an upper bound of the goal's value; None if no tree can be admitted."""
+        """Return an upper bound on the goal's value; None if no tree can be admitted."""
         top: Fraction | None = None
         for t, tn in enumerate(self.search.bound.tolist()):
             pair = RatePoint(tp=t, tn=max(tn, 0), bound=max(tn, 0))

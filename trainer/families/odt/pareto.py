@@ -333,7 +333,7 @@ class RateFrontierSearch:
     # -- results
 
     def most(self) -> np.ndarray:
-        """Return for each number of correct positives an upper bound of the correct negatives."""
+        """Return for each number of correct positives an upper bound on the correct negatives."""
         return np.maximum(np.minimum.accumulate(self.bound), self._front.best)
 
     def pairs(self) -> list[RatePoint]:

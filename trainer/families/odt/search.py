@@ -2,7 +2,7 @@
 
 The last level is solved by counting. Kernels solve two levels (`trainer.families.odt.kernels.signed` for two classes,
 `trainer.families.odt.kernels.subset` for more) and three (`trainer.families.odt.kernels.depth3`). Above that, this module searches
-depth first over groups and categories, largest category first, better side first. It prunes a partial assignment by a lower bound of
+depth first over groups and categories, largest category first, better side first. It prunes a partial assignment by a lower bound on
 its errors: those of the decided rows, plus those of every undecided category by itself. Values of row sets are cached.
 
 Legend: V(shape, D) is the largest weight of rows of D that a tree of the shape classifies correctly. The errors w(D) - V of the union
@@ -88,7 +88,7 @@ class SubsetSearch:
     # -- public methods
 
     def ceiling(self, rows: np.ndarray) -> int:
-        """Return an upper bound of V for all shapes: rows that are equal in all groups get one label."""
+        """Return an upper bound on V for all shapes: rows that are equal in all groups get one label."""
         if len(rows) == 0:
             return 0
         K = self.groups.n_classes
@@ -432,13 +432,13 @@ class _Assignment:
 
     @cached_property
     def remaining_values(self) -> np.ndarray:
-        """Upper bounds of the values of the categories from the t-th on: each by itself, on its better side."""
+        """Upper bounds on the values of the categories from the t-th on: each by itself, on its better side."""
         alone = [max(self.search._value(side, part, -1)[0] for side in self._distinct_sides()) for part in self.parts]
         return np.concatenate([np.cumsum(alone[::-1])[::-1], [0]]).astype(np.int64)
 
     @property
     def top(self) -> int:
-        """Upper bound of all tests of the group."""
+        """Upper bound on all tests of the group."""
         return int(self.remaining_values[0])
 
     def run(self, best: RowSetValue) -> RowSetValue:

@@ -90,7 +90,7 @@ class CountTable:
         return int(self.floors(self.totals(part), excess, min(leaves, 1 << min(height, 62))))
 
     def many_leaves(self, sizes: np.ndarray, excess: np.ndarray, least: int) -> np.ndarray:
-        """Return lower bounds of trees with at least `least` leaves, for many parts as in `floors`."""
+        """Return lower bounds on trees with at least `least` leaves, for many parts as in `floors`."""
         top = np.cumsum(-np.sort(-sizes, axis=0), axis=0)
         total = sizes.sum(axis=0)
         best = np.full(excess.shape, INFINITE_COST, np.int64)

@@ -102,7 +102,7 @@ class VectorRecursion:
     # -- a subproblem ----------------------------------------------------------------------------------------------------
 
     def cover(self, part: ProofPart, height: int, cost: int) -> np.ndarray:
-        """Search the vectors of all trees that cost less, without steps."""
+        """Find the vectors of all trees that cost less, without steps."""
         if cost <= 0:
             return np.zeros((0, self.entries), np.int64)
         height = min(height, part.max_height)

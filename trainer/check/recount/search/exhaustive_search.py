@@ -1,4 +1,4 @@
-"""Search the best tree of a small space by recursion over vectors."""
+"""Find the best tree of a small space by recursion over vectors."""
 
 from __future__ import annotations
 

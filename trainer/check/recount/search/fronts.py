@@ -1,4 +1,4 @@
-"""Search the Pareto front of the errors in two classes (`odt`).
+"""Find the Pareto front of the errors in two classes (`odt`).
 
 A front holds for t = 0, 1, … the least errors in class 0 of trees with at most t errors in class 1. Fronts of two sides are added.
 An assignment of categories is pruned if its sides, plus each other category alone on its better side, improve no entry.

@@ -1,4 +1,4 @@
-"""Search the best tree of a small space without a proof.
+"""Find the best tree of a small space without a proof.
 
 The best tree of a whole space proves or refutes a bound. A tree from a part of the space can only refute a bound.
 """
@@ -61,7 +61,7 @@ class SearchResult:
 
 
 def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, str]:
-    """Search the best objective.
+    """Find the best objective.
 
     Returns the result, and why the search was not complete. The result is None if there was no search.
     """
@@ -97,7 +97,7 @@ def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, 
 def best_priced(
     model: dict[str, Any], rows: ModelTable, charges: Mapping[int, Fraction]
 ) -> tuple[SearchResult | None, str]:
-    """Search the best objective if rows pay for the columns on their paths; the results are those of `best`."""
+    """Find the best objective if rows pay for the columns on their paths; the results are those of `best`."""
     space = _full_space(model, rows, penalty(model))
     if space is None or space.recalls or space.apart is not None:
         return None, "trees with these restrictions are not part of the search with prices of columns"
@@ -117,7 +117,7 @@ def best_priced(
 
 
 def optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[int]) -> Fraction | None:
-    """Search the best objective without some wishes, whose questions stay allowed; None if the space is too large."""
+    """Find the best objective without some wishes, whose questions stay allowed; None if the space is too large."""
     try:
         space = _wish_space(model, rows)
     except NoProof:
@@ -185,7 +185,7 @@ def _goal_search_lines(model: dict[str, Any]) -> list[tuple[int, int, int, int]]
 
 
 def _best_counts(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
-    """Search the best F1 or MCC minus the price of the leaves; it decreases in errors and leaves, so the Pareto front suffices."""
+    """Find the best F1 or MCC minus the price of the leaves; it decreases in errors and leaves, so the Pareto front suffices."""
     space = _full_space(model, rows, Fraction(0))
     if space is None or space.max_columns is not None or len(model["classes"]) != 2:
         return None

@@ -1,4 +1,4 @@
-"""Search the least errors of `odt` trees without listing their subsets.
+"""Find the least errors of `odt` trees without listing their subsets.
 
 A question sends each category to one of its sides. The errors of a tree are a sum over rows. So the errors of the sides for the assigned
 categories, plus those of each other category alone on its better side, are a lower bound.

@@ -63,7 +63,7 @@ class Places:
         return self.space.floor(self.space.counts(place.rows), place.height)
 
     def floors(self, sides: tuple[RowPlace, RowPlace]) -> tuple[int, int]:
-        """Return the lower bounds of both children from class counts."""
+        """Return the lower bounds for both children from class counts."""
         return self.floor(sides[0]), self.floor(sides[1])
 
     def least(self, place: RowPlace, ub: int) -> int:

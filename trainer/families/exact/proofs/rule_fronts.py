@@ -24,7 +24,7 @@ from trainer.families.exact.search.pareto import recall_limit
 
 MOST_BYTES = 1 << 28  # limit on the bytes of cached vectors
 MOST_SUMS = 1 << 20  # limit on the pairs of vectors in one array operation
-MOST_PLACES = 1_000_000  # limit on subproblems; the checker takes some tenths of a millisecond for each
+MOST_PLACES = 1_000_000  # limit on subproblems; the checker takes a few tenths of a millisecond for each
 Span = tuple[int, int]
 
 

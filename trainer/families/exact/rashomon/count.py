@@ -274,7 +274,7 @@ class Counter:
         return splits
 
     def _floors(self, path: tuple[int, ...]) -> np.ndarray:
-        """Return the search's lower bounds of a child of the root by root split, in its integers; of length 0 if there are none."""
+        """Return the search's lower bounds for a child of the root by root split, in its integers; of length 0 if there are none."""
         root = self.space.root
         return NO_FLOORS if root is None or len(path) != 1 else root.floors(path[0])
 

@@ -133,7 +133,7 @@ class AnyDepthSearch:
     # -- bounds of all trees -------------------------------------------------------------------------------------------
 
     def deeper(self, depth: int) -> int:
-        """Return a lower bound of trees deeper than `depth`, which have at least depth + 2 leaves."""
+        """Return a lower bound on trees deeper than `depth`, which have at least depth + 2 leaves."""
         g = self.instance
         counts = np.sort(np.bincount(g.classes, g.weights, g.n_classes).astype(np.int64))[::-1].copy()
         inseparable = int(g.weights[g.equal == 1].sum())

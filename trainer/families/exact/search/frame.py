@@ -30,13 +30,13 @@ class RootBounds:
         return self.lower.nbytes + self.least.nbytes
 
     def sides(self) -> dict[int, tuple[tuple[int, int], bool]]:
-        """Return by feature the lower bounds of both children (0, 1), and whether both are optimal costs."""
+        """Return by feature the lower bounds for both children (0, 1), and whether both are optimal costs."""
         exact = (self.exact[0] & self.exact[1]).astype(bool).tolist()
         bounds = zip(*self.lower.tolist(), strict=True)
         return dict(zip(self.features.tolist(), zip(bounds, exact, strict=True), strict=True))
 
     def floors(self, literal: int) -> np.ndarray:
-        """Return lower bounds of a child by the split at its root, int64 (features,); of length 0 if there are none."""
+        """Return lower bounds for a child by the split at its root, int64 (features,); of length 0 if there are none."""
         at = self._places.get(literal >> 1)
         return NO_FLOORS if at is None or not len(self.least) else self.least[2 * at + (literal & 1)]
 
@@ -63,7 +63,7 @@ class SearchFrame:
         return dp_depth4.Depth4Frame(self.node, self.P, SideBounds(self.lower, self.exact), self.firsts, self.roots)
 
     def bound(self) -> int:
-        """Return a lower bound of the node, valid at any time: the least of the leaf and of the sums of child bounds."""
+        """Return a lower bound for the node, valid at any time: the least of the leaf and of the sums of child bounds."""
         if self.lower.shape[1] == 0:
             return self.leaf
         return min(self.leaf, int((self.lower[0] + self.lower[1]).min()))

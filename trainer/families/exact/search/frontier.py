@@ -239,7 +239,7 @@ def cheapest_point(points: list[FrontierPoint], price: Fraction) -> CheapestPoin
 
 
 def _point_bound(point: FrontierPoint, price: Fraction) -> Fraction:
-    """Return a lower bound of the trees that one point represents."""
+    """Return a lower bound on the trees that one point represents."""
     leaves = point.leaves if point.bound == point.errors else point.budget
     return point.bound + price * leaves
 

@@ -37,7 +37,7 @@ DEFAULT_OPTIONS = ExactOptions()
 
 @dataclass(frozen=True)
 class MemoEntry:
-    """A lower bound of E(D, h), whether it is exact, and if so the feature of the best root."""
+    """A lower bound on E(D, h), whether it is exact, and if so the feature of the best root."""
 
     lower: int
     exact: bool

@@ -115,7 +115,7 @@ class ParetoSearch:
         return np.ascontiguousarray(self.conflict[np.ix_(node.features, node.features)])
 
     def _bounds(self, node: dp_node.NodeView, height: int, ub: int) -> np.ndarray:
-        """Return lower bounds of both children of each split, int64 (2, p), from the search without constraints."""
+        """Return lower bounds for both children of each split, int64 (2, p), from the search without constraints."""
         if not self.costs[0]:
             return np.zeros((2, len(node.features)), np.int64)
         frame = self.search.build_frame(node, height)

@@ -30,7 +30,7 @@ Improved = Callable[[Shape], None]
 
 @dataclass(frozen=True)
 class PricedEntry:
-    """A lower bound of a subproblem and, if `exact`, the tree of this cost."""
+    """A lower bound for a subproblem and, if `exact`, the tree of this cost."""
 
     lower: int
     exact: bool

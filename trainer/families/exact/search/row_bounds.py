@@ -20,7 +20,7 @@ def excess_of(X: BitArray, y: CodeArray, weights: CountArray, n_classes: int) ->
 
 
 def least_cost(X: BitArray, y: CodeArray, weights: CountArray, n_classes: int, most: int, unit: int, leaf: int) -> int:
-    """Return a lower bound of the cost of trees with at most `most` leaves; `unit` and `leaf` price an error and a leaf."""
+    """Return a lower bound on the cost of trees with at most `most` leaves; `unit` and `leaf` price an error and a leaf."""
     sizes = np.sort(np.bincount(y, weights, n_classes).astype(np.int64))[::-1]
     inseparable = int(excess_of(X, y, weights, n_classes).sum())
     unpredicted = int(sizes.sum()) - np.cumsum(sizes)[: min(most, n_classes)]

@@ -203,7 +203,7 @@ class ExactSearch:
         return (total - int(node.totals.max())) * self.instance.unit + self.instance.leaf
 
     def node_bounds(self, node: dp_node.NodeView, height: int) -> tuple[int, int]:
-        """Return the cost of the node as a leaf, and a lower bound of its optimum."""
+        """Return the cost of the node as a leaf, and a lower bound on its optimum."""
         leaf, floor = node_bounds(node, self.instance.unit, self.instance.leaf, height, self.bounds)
         return int(leaf), int(floor)
 

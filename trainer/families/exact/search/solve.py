@@ -26,7 +26,7 @@ __all__ = ["ExactOptions", "ExactResult", "LabelledShape", "Shape", "evaluate", 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactResult:
-    """The incumbent, its cost in rows and the proved lower bound of all trees, both exact."""
+    """The incumbent, its cost in rows and the proved lower bound on all trees, both exact."""
 
     shape: LabelledShape
     errors: int

@@ -23,7 +23,7 @@ ENTRY_BYTES = 300  # estimated bytes of a memoised subproblem without its rows
 
 @dataclass(frozen=True)
 class SubproblemTree:
-    """A lower bound of a subproblem and, if exact, its tree (question, yes, no)."""
+    """A lower bound for a subproblem and, if exact, its tree (question, yes, no)."""
 
     lower: int
     exact: bool
@@ -110,7 +110,7 @@ class NumericSpace(editing.EditingSpace):
             self.bytes = 0
 
     def cached_bound(self, rows: np.ndarray, height: int, banned: frozenset[int]) -> int:
-        """Return the memoised lower bound of a subproblem, 0 if there is none."""
+        """Return the memoised lower bound for a subproblem, 0 if there is none."""
         entry = self._memo.get((height, banned, rows.tobytes()))
         return entry.lower if entry is not None else 0
 

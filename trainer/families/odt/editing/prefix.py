@@ -152,7 +152,7 @@ class SubsetPrefix(Prefix):
         return self.known_sides[key]
 
     def least(self, side: Spot, rows: np.ndarray, ub: int) -> int:
-        """Return a lower bound of the cost of rows in a child.
+        """Return a lower bound on the cost of rows in a child.
 
         It respects the constraints at the child, and those below a demanded question, but no others further down.
         """
@@ -211,7 +211,7 @@ class GroupQuestions:
 
     @property
     def lower(self) -> int:
-        """Lower bound of all questions of the group."""
+        """Lower bound on all questions of the group."""
         return self.rest[0]
 
     def run(self, best: PrefixBound, enough: int) -> PrefixBound:

@@ -26,7 +26,7 @@ MAX_SEARCHES = 12  # limit on the cached searches, one per set of banned columns
 
 @dataclass(frozen=True)
 class MemoBound:
-    """A lower bound of the errors of a subproblem, and whether it is exact."""
+    """A lower bound on the errors of a subproblem, and whether it is exact."""
 
     lower: int
     exact: bool
