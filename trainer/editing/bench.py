@@ -51,7 +51,7 @@ class Bench:
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """Questions of the encoding in words."""
+        """The allowed questions of the encoding, in words."""
         questions = self.space.questions
         return tuple(questions.text(q) for q in range(questions.encoded) if not questions.is_barred(q, NONE_BANNED))
 

@@ -82,7 +82,7 @@ class Questions:
         return mirrors
 
     def is_foreign(self, question: int) -> bool:
-        """Return whether a question separates rows unlike any question of the encoding."""
+        """Return whether a question is held and not known to separate rows like a question of the encoding."""
         return question >= self.encoded and question not in self.mirrors.values()
 
     def category_group(self, split: Split) -> int:

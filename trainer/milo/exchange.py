@@ -94,7 +94,7 @@ class Exchange:
     def integral(self, values: FloatArray, origin: str, *, adding: bool, again: int = 0) -> list[Row]:
         """Return the rows that an integral point violates; without any, accept the point.
 
-        With `adding`, the caller adds the rows now. Then raises SolverError if a row occurs more than `again` times after it was
+        With `adding`, the caller adds the rows now. Then this raises SolverError if a row occurs more than `again` times after it was
         added: the tolerances of method and solver disagree. `again` is for Gurobi, which may submit points from before a row was
         added.
         """

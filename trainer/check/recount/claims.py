@@ -260,7 +260,7 @@ def check_bound(
 
 
 def wishes(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
-    """Find the best trees without wishes again, where the space is small, and compare the prices of the wishes."""
+    """Check the optimum without wishes and the prices of wishes, by a search where the space is small."""
     certificate = model["certificate"]
     records = certificate.get("wishes") or []
     top = certificate.get("optimum")

@@ -77,7 +77,7 @@ def _pairs_with_rows(pairs: CountArray, empty: BoolArray) -> tuple[CountArray, B
 
 @dataclass(kw_only=True)
 class NodeSearch:
-    """Search of one node: its pairs, the shared incumbent (value and rank of its pair), and results.
+    """The search of one node: its pairs, the shared incumbent (value and rank of its pair), and results.
 
     `pairs` int64 (pairs, 3) are two features and the side of rows with an empty cell, as in `pair_points`. A pair with such rows is
     searched for each side. `result_rows` float64 (pairs, COLUMNS) are the results, `pair_status` the status of each pair.

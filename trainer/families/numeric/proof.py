@@ -25,7 +25,7 @@ class NumericProofTooLarge(Exception):
 
 
 def build_proof(prepared: PreparedSearch, depth: int, stop: Callable[[], bool]) -> ProofSteps | None:
-    """Return the proof of the bound of a finished search; None if it is too large or stopped."""
+    """Return the proof of the bound of a search that has ended; None if it is too large or stopped."""
     if prepared.lower <= prepared.search.leaf:  # a single leaf proves this bound, and a stopped search may lack columns
         return ProofSteps(scale=prepared.scale, goal=prepared.lower, steps=[])
     try:

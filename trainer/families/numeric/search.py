@@ -25,7 +25,7 @@ MOST_WEIGHT = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class PreparedSearch:
-    """A finished search with the data for a proof of its bound: rows in the order of each column, and integer costs."""
+    """A search that has ended, with the data for a proof of its bound: rows in the order of each column, and integer costs."""
 
     search: NumericSearch
     order: np.ndarray
@@ -81,7 +81,7 @@ def solve_numeric(
     weights : int array of shape (n,), optional
         Weights of the rows.
     tolerance : Fraction
-        Only trees that are better by more rows are searched, so the bound may be lower than the cost by at most this.
+        In rows. Trees that are better by at most this are ignored, so the bound may be lower than the cost by as much.
     time_limit : float, optional
         In seconds.
     stop : callable, optional

@@ -149,7 +149,7 @@ def apply_class_weight(groups: Groups, goal: Goal) -> tuple[Groups, Fraction]:
 
 
 class RateGoalSearch:
-    """Frontier search for a goal, with progress in the unit of the goal and the best tree that the goal admits."""
+    """A frontier search for a goal, with progress in the unit of the goal and the best tree that the goal admits."""
 
     def __init__(
         self, problem: Problem, groups: Groups, shape: Shape | None, goal: Goal, monitor: Monitor, *, all_entries: bool

@@ -63,7 +63,7 @@ MIP = (
 
 
 class SolverTask:
-    """Objective of a solver: row weights by class, required weights, and values in the unit of the goal."""
+    """The objective of a solver: row weights by class, required weights, and values in the unit of the goal."""
 
     def __init__(self, problem: Problem, groups: Groups, goal: Goal | None) -> None:
         self.problem = problem

@@ -47,7 +47,7 @@ class RatePoint:
 
 @dataclass(kw_only=True)
 class RateFrontierSearch:
-    """Frontier search of one problem; class 1 of `groups` is the positive one.
+    """The frontier search of one problem; class 1 of `groups` is the positive one.
 
     After `solve`, even if it was stopped, `pairs`, `bound` and `tree` give the results.
     """

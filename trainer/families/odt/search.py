@@ -46,7 +46,7 @@ GAP_SHARE = 0.6  # each step searches the part of the gap above this share
 
 @dataclass(kw_only=True)
 class SubsetSearch:
-    """Exact search of one problem. It calls `stopped` often; `flag[0] != 0` ends a kernel call."""
+    """The exact search of one problem. It calls `stopped` often; `flag[0] != 0` ends a kernel call."""
 
     groups: Groups
     root: Shape

@@ -195,7 +195,7 @@ def check_planes(lines: Lines, space: PlaneSpace) -> ProvedBounds:
 
 
 class _Check:
-    """The vectors and blocks that have been checked so far."""
+    """The state of a check: the vectors and blocks that have been proved so far, and the open block."""
 
     def __init__(self, space: PlaneSpace, unit: int) -> None:
         """Start without lines; charged blocks state bounds in 1/`unit` rows, and with 0 no block is charged."""

@@ -87,7 +87,7 @@ def _prices(header: Record, space: ProofSpace, errors: bool) -> tuple[int, int, 
 
 
 class _Check:
-    """The steps that have been checked so far."""
+    """The state of a check: steps, covers and cases that have been proved so far."""
 
     def __init__(self, space: ProofSpace, engine: Counting | Sweep) -> None:
         self.space = space

@@ -18,7 +18,7 @@ HELD = 200  # work charged for each entry of a cached front, in array elements
 
 
 class TopologyFronts(GroupedRows):
-    """The front of the trees of a topology, up to entry `cap`."""
+    """A search for the fronts of the trees of a topology, up to entry `cap`."""
 
     def __init__(
         self, columns: Sequence[tuple[np.ndarray, bool]], sizes: np.ndarray, card: int, most: float, cap: int

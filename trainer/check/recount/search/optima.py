@@ -16,7 +16,7 @@ from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
 
 class Optima:
-    """The cheapest trees of a part and their number; SearchTooLarge beyond `most` parts."""
+    """A count of the cheapest trees of parts of a space; it raises SearchTooLarge beyond `most` parts."""
 
     def __init__(self, counting: Counting, most: int) -> None:
         self.c = counting

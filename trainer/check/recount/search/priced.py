@@ -17,7 +17,7 @@ from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
 
 class PricedTrees:
-    """The cheapest trees of parts of a space; `charges` are the prices of columns per unit of weight, in rows.
+    """A search for the cheapest trees of parts of a space; `charges` are the prices of columns per unit of weight, in rows.
 
     Raises SearchTooLarge beyond `most` parts.
     """

@@ -20,7 +20,7 @@ SLICE = 1 << 22  # limit on array elements that are processed at once
 
 
 class Subsets(GroupedRows):
-    """The least errors of the trees of a topology."""
+    """A search for the least errors of the trees of a topology."""
 
     def __init__(self, columns: Sequence[tuple[np.ndarray, bool]], sizes: np.ndarray, card: int, most: float) -> None:
         super().__init__(columns, sizes, card, most)

@@ -16,7 +16,7 @@ from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch
 
 
 class TopologySearch:
-    """The least errors of a tree in a topology that satisfies the wishes; SearchTooLarge beyond `most` subproblems."""
+    """A search for the least errors of trees in a topology within the wishes, over at most `most` subproblems."""
 
     def __init__(self, counting: Counting, most: int) -> None:
         self.c = counting

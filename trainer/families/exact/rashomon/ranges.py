@@ -13,7 +13,7 @@ from trainer.families.exact.rashomon.count import CountedTrees, Counter
 
 
 class Ranges:
-    """Column usage by key, over the trees of exactly that key."""
+    """Computes the column usage of the trees of each key."""
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter

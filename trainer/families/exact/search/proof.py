@@ -27,7 +27,7 @@ class ExactProofTooLarge(Exception):
 
 
 def build_proof(search: ExactSearch, bound: int, stop: Callable[[], bool]) -> ProofSteps | None:
-    """Return the proof of the integer bound of a finished search; None if it is too large or stopped."""
+    """Return the proof of the integer bound of a search that has ended; None if it is too large or stopped."""
     search.flag = np.zeros(1, np.int64)
     search.stop = stop
     search.improved = None

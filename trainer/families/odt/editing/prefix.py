@@ -25,7 +25,7 @@ NOTHING = 0  # topology of a leaf
 
 
 class SubsetPrefix(Prefix):
-    """Search under constraints over all subsets."""
+    """The search under constraints over all subsets."""
 
     def __init__(self, space: SubsetSpace) -> None:
         super().__init__(space)
