@@ -1,8 +1,9 @@
 """Search for the tree of best F1 or MCC by weighted searches.
 
-A tree makes ``fn`` errors in positive rows and ``fp`` errors in negative rows. A search with the costs (a, b) finds the least
-``a fn + b fp`` of all trees, so all pairs of error counts lie beyond a line. In the remaining region F1 and MCC are largest at a
-corner, because both are quasi-convex and decrease in both counts. Searches exclude the corners that are better than the incumbent.
+A tree makes ``fn`` errors in positive rows and ``fp`` errors in negative rows. A search with the costs (a, b) finds the
+least ``a fn + b fp`` of all trees. So all pairs of error counts lie beyond a line. In the remaining region F1 and MCC
+are largest at a corner, because both are quasi-convex and decrease in both counts. Searches exclude the corners that
+are better than the incumbent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Choose the number of thresholds of numeric columns for `bins='auto'`.
 
-Columns get as many thresholds as the cost model expects to be proved within ten seconds, plus the thresholds of a CART tree of the
-same depth. The choice depends on rows and settings only, so it is the same on every machine.
+Columns get as many thresholds as the cost model expects to be proved within ten seconds. The thresholds of a CART tree
+of the same depth are added. The choice depends on rows and settings only, so it is the same on every machine.
 """
 
 from __future__ import annotations

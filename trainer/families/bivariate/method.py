@@ -75,7 +75,6 @@ def _seconds(size: ProblemSize) -> float:
 
 
 def _pair_bytes(size: ProblemSize) -> float:
-    """Return the bytes of memory for pairs of columns."""
     return 60.0 * size.p**2
 
 

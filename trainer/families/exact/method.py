@@ -437,7 +437,6 @@ def _seconds(size: ProblemSize) -> float:
 
 
 def _pair_bytes(size: ProblemSize) -> float:
-    """Return the bytes of pair counts."""
     return 8.0 * size.K * size.F**2
 
 

@@ -76,7 +76,7 @@ class BendOCT(Formulation):
         return self.structure.read(point[self.structure.b], point[self.structure.w], keep_labels=self.keep_labels)
 
     def hooks(self) -> Hooks:
-        """Return the separation of (BC)."""
+        """Return the hooks that separate (BC)."""
         return BendersHooks(self)
 
 

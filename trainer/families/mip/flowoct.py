@@ -116,7 +116,7 @@ class FlowOCT(Formulation):
         return self.structure.read(point[self.structure.b], point[self.structure.w], keep_labels=self.keep_labels)
 
     def hooks(self) -> Hooks:
-        """Return the separation of (F11), if it is on."""
+        """Return hooks that separate (F11) if `strengthen` is on, else hooks without rows."""
         return StrengtheningHooks(self) if self.strengthen else FlowHooks()
 
 

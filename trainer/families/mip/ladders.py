@@ -1,8 +1,8 @@
 """Order the thresholds of columns as ladders, with ranks of rows.
 
-Numeric formulations choose a column and a threshold. The rungs of a ladder are the features x > c of one column with rising c. A row
-has the value 1 in as many of them as its rank, and goes left at rung h exactly if its rank is at most h. A feature of another kind
-is a ladder of one rung.
+Numeric formulations choose a column and a threshold. The rungs of a ladder are the features x > c of one column with
+rising c. A row has the value 1 in as many of them as its rank. It goes left at rung h exactly if its rank is at most h.
+A feature of another kind is a ladder of one rung.
 """
 
 from __future__ import annotations

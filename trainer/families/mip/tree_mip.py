@@ -142,7 +142,7 @@ class MipResult:
 
     @property
     def optimal(self) -> bool:
-        """True if the bound proves the tree."""
+        """True if the bound proves the tree optimal."""
         return self.value is not None and self.bound <= self.value
 
 

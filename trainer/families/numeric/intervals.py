@@ -82,7 +82,7 @@ class NumericSearch:
         return self.nodes
 
     def check(self) -> None:
-        """Raise if the search has to end."""
+        """Raise TimeOver if the search has to end."""
         if self.flag[0] or self.stop():
             self.flag[0] = 1
             raise TimeOver

@@ -194,7 +194,7 @@ def unique_solution(rows: Sequence[Sequence[int]], stop: Callable[[], bool]) -> 
 
 
 class _Columns:
-    """Builder of a linear program from blocks of columns (k, rows)."""
+    """A linear program that is built from blocks of columns (k, rows)."""
 
     def __init__(self, *blocks: FloatArray) -> None:
         self.index = list[CountArray]()

@@ -54,7 +54,7 @@ class PlaneModel(TreeProgram[ObliqueTree]):
 
     @property
     def top(self) -> Fraction:
-        """Upper bound before the model."""
+        """Upper bound that was proved before the model was solved."""
         return self._top
 
     def floor(self, bound: float) -> Fraction:

@@ -126,8 +126,8 @@ def largest_offset(instance: ObliqueInstance) -> float:
 def largest_distances(instance: ObliqueInstance, constants: str) -> FloatArray:
     """Return the big-M constants of |a·x - c|, float64 (P,): the paper's 2, or the largest l∞ distance to another point.
 
-    Some best plane has c between the smallest and the largest a·x of the points, so that |a·x - c| is at most a difference
-    a·(x - x'), and Σ|a| <= 1.
+    Some best plane has c between the smallest and the largest a·x of the points. So |a·x - c| is at most a difference
+    a·(x - x'), where Σ|a| <= 1.
     """
     Z = instance.Z
     if constants == "paper" or not Z.size:

@@ -175,7 +175,7 @@ class CutModel:
 
     @property
     def first(self) -> int:
-        """The heaviest point."""
+        """The point of largest weight."""
         return int(self.instance.counts.sum(axis=1).argmax())
 
     def _objective(self) -> None:

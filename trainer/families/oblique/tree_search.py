@@ -1,8 +1,8 @@
 """Train a hyperplane tree.
 
 The steps are presolve, start trees, local search, bounds, master model and claim. A method provides a function that
-makes its master model over an instance; `solve_oblique` does the rest. A tree that meets the bound of the instance
-(equal rows share a leaf, t leaves predict at most t classes) is optimal without a solver.
+makes its master model over an instance; `solve_oblique` does the rest. A tree that meets the bound of the instance is
+optimal without a solver. The bound holds because equal rows share a leaf and t leaves predict at most t classes.
 """
 
 from __future__ import annotations

@@ -33,12 +33,12 @@ class ProofPart(NamedTuple):
 
     @property
     def rows_key(self) -> bytes:
-        """Return a key of its rows."""
+        """Return a hash of the rows."""
         return hashlib.blake2b(np.packbits(self.rows).tobytes()).digest()
 
     @property
     def restricted_key(self) -> tuple[object, ...]:
-        """Return a key of its rows and all its restrictions."""
+        """Return a key of the rows and all restrictions."""
         return self.rows_key, np.packbits(self.allowed).tobytes(), self.wishes, self.max_height, self.span
 
 

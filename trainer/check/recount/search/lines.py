@@ -21,7 +21,8 @@ RANGE = 1 << 29  # up to this size, a difference of two products of differences 
 def as_integers(values: np.ndarray) -> np.ndarray | None:
     """Return the decimals of a column as integers, up to a shift and a scale: int64, or objects for wide ranges.
 
-    Returns None if a decimal lies so far from its double that points on a line of decimals need not be on one for a tree.
+    Returns None if decimals differ too much from their doubles. Points on a line of decimals might then not be on a
+    line for a tree.
     """
     levels, place = np.unique(values, return_inverse=True)
     written = [Fraction(repr(v)) for v in levels.tolist()]

@@ -1,8 +1,8 @@
 """Recount the errors of sets of rows in planes.
 
-The certificate of hyperplane trees names these sets.
-Numbers are read as decimals and compared exactly. In a plane a hyperplane is a line. Every separation of points by a line is also that of
-a line through two of them, if the points on it are cut between two neighbours.
+The certificate of hyperplane trees names these sets. Numbers are read as decimals and compared exactly. In a plane a
+hyperplane is a line. Every separation by a line is also made by a line through two of the points, if the points on that
+line are cut between two neighbours.
 """
 
 from __future__ import annotations

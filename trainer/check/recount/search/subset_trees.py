@@ -73,7 +73,7 @@ def _top_within(
 
 
 def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: int) -> np.ndarray:
-    """Return for t = 0 … cap the least errors in the other class for which a tree with t errors in the limited one is at most `high`."""
+    """Return for t = 0 … cap errors in the limited class the least errors in the other that keep a tree's value at most `high`."""
     if goal["maximise"] != "accuracy":
         return np.append(np.zeros(cap, np.int64), max(0, math.ceil((1 - high) * free)))
     weight = read_fraction(goal.get("weight") or 1)
@@ -159,5 +159,4 @@ def _columns(model: dict[str, Any], rows: ModelTable) -> Columns:
 
 
 def _complete(depth: int) -> Shape:
-    """Return the complete topology of this depth."""
     return None if depth <= 0 else (_complete(depth - 1), _complete(depth - 1))

@@ -1,8 +1,8 @@
 """Read the cells of a messy table as the model file states.
 
-A model file may state the form of numbers and dates, the words for empty cells, and the lines of the file that are no rows.
-None of that may hide a row. A word that is a number cannot mean "missing", and a line that is left out must lack a value. The only
-exception is a choice of the user that the file states.
+A model file may state the form of numbers and dates, the words for empty cells, and the lines that are not rows. None
+of that may hide a row. A word that is a number cannot mean "missing", and a line that is left out must lack a value.
+The only exception is a choice of the user that the file states.
 """
 
 from __future__ import annotations

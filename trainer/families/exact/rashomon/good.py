@@ -57,7 +57,7 @@ class GoodTrees:
 
     @cached_property
     def levels(self) -> list[tuple[int, int, int]]:
-        """(cost, key, count), ascending by cost."""
+        """The accepted keys as (cost, key, count), ascending by cost."""
         return accepted_levels(self.root, self.counter.keys, self.limit)
 
     @cached_property

@@ -1,8 +1,7 @@
 """Search Pareto fronts, for constraints on the whole tree.
 
-Each node has the front of its trees' vectors (cost, errors of each bounded class, leaves), as in van der Linden, de
-Weerdt &
-Demirovic (2023). The unconstrained search supplies lower bounds.
+Each node has the front of its trees' vectors: cost, errors of each bounded class, and leaves (van der Linden, de Weerdt
+& Demirovic, 2023). The unconstrained search supplies lower bounds.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class ExactSearch:
 
     @property
     def size(self) -> int:
-        """Bytes of its rows, caches and bounds."""
+        """Bytes of the rows, caches and bounds."""
         learned = 0 if self.root is None else self.root.size
         return self.instance.rows.nbytes + self.memo_bytes + self.table.nbytes + self.height3_table.nbytes + learned
 

@@ -71,7 +71,7 @@ class View:
 
 
 class SideConstraint(ABC):
-    """A restriction of the set of trees."""
+    """A constraint that excludes trees from a formulation."""
 
     labels: ClassVar[bool] = False
     exact_scores: ClassVar[bool] = False
@@ -79,7 +79,7 @@ class SideConstraint(ABC):
 
     @abstractmethod
     def add(self, view: View) -> None:
-        """Add the rows of the constraint."""
+        """Add the rows of the constraint to the model."""
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:  # noqa: B027
         """Write the values of the constraint's own variables for a tree that satisfies it; most have none."""
@@ -113,7 +113,7 @@ class RelaxedConstraint(SideConstraint):
 
     @abstractmethod
     def sentence(self, price: Fraction) -> str:
-        """Return the advice to the user."""
+        """Return a sentence that says which limit can be met."""
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Return True: every tree satisfies it at its price."""

@@ -1,8 +1,8 @@
 """Search trees under wishes at nodes with thousands of thresholds.
 
 Bounds of one threshold bound its neighbours. For thresholds s < t of one feature the rows below s are a subset of those
-below t. Without wishes, more rows never cost less. With the same wishes, the cost of fewer rows is lower by at most the
-weight of the missing rows, since their tree also fits the larger set.
+below t. Without wishes, more rows never cost less. With the same wishes, fewer rows cost less by at most the weight of
+the missing rows, since their tree also fits the larger set.
 """
 
 from __future__ import annotations

@@ -62,7 +62,6 @@ class TopologyCompleter(ColumnCompleter):
         return QuestionPrice(question=part[0], price=price, proved=proved, errors=errors, leaves=leaves, tree=part)
 
     def _first_question(self, column: int) -> int | None:
-        """Return the first question of a column."""
         return next((q for q in range(self.space.questions.encoded) if self.space.questions.columns[q] == column), None)
 
 
