@@ -183,7 +183,8 @@ class Completer:
     def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """Yield the price of each possible question at a place, ordered by bound.
 
-        Questions of no tree with the wishes are left out. If the search is stopped, the remaining prices are bounds.
+        Questions that no tree within the wishes asks are left out. If the search is stopped, the remaining prices are
+        bounds.
         """
         spot = self.spot(wishes, tree, place)
         least = self.prefix.value(spot)

@@ -1,7 +1,7 @@
 """Check the Pareto fronts of accuracy against leaves or coefficients.
 
-A point claims that a tree of its size has so many correct rows, and that none has more. The first is counted on the tree that it lists.
-The second follows from a proof. A search of a small space shows both.
+A point claims that a tree of its size has a certain number of correct rows, and that none has more. The first is
+counted on the tree that it lists. The second follows from a proof. A search of a small space shows both.
 """
 
 from __future__ import annotations

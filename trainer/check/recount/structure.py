@@ -65,7 +65,6 @@ def structure(model: dict[str, Any]) -> list[Finding]:
         if not isinstance(parameters.get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
     if parameters.get("bins") is not None and parameters["bins"] < 2:
-        # `parameters.get` returns None if the file lacks this member
         raise ValueError(f"the parameter 'bins' is {parameters['bins']}, and the least is 2")
     for name, most in MOST.items():  # training refuses larger values, and they would make this check run for hours
         if (parameters.get(name) or 0) > most:

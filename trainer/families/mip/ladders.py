@@ -1,7 +1,7 @@
 """Order the thresholds of columns as ladders, with ranks of rows.
 
 Numeric formulations choose a column and a threshold. The rungs of a ladder are the features x > c of one column with
-rising c. A row has the value 1 in as many of them as its rank. It goes left at rung h exactly if its rank is at most h.
+rising c. A row has the value 1 in as many of them as its rank. It goes left at rung h if and only if its rank is at most h.
 A feature of another kind is a ladder of one rung.
 """
 

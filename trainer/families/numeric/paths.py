@@ -2,7 +2,7 @@
 
 Rules are prices that a row pays once, and pairs that no path tests. Below a split, the price of its column is paid and
 its partners are banned. So each set of tested columns has a search of its own. The bounds between thresholds hold
-there, too: a unit of weight costs at most an error and the dearest columns that a path can still test.
+there, too: a unit of weight costs at most an error and the most expensive columns that a path can still test.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PathRules:
     prices : mapping
         By column, the price of testing it for one unit of weight, in rows.
     partners : mapping
-        By column, the columns that no path tests beside it.
+        By column, the columns that no path tests together with it.
     """
 
     columns: np.ndarray

@@ -93,7 +93,7 @@ class SolverTask:
         return sum(v * n for v, n in zip(self.value, correct, strict=True))
 
     def share(self, units: int) -> float:
-        """Return units as a share of the maximum; a share of no row is 1."""
+        """Return units as a share of the maximum; the share is 1 if there are no rows."""
         return float(share(units, self.top))
 
 

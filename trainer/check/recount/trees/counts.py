@@ -140,7 +140,7 @@ def check_objective(model: dict[str, Any], counts: Counts, value: Fraction) -> l
 
 
 def check_weight_counts(model: dict[str, Any], data: TableRows, leaf: np.ndarray) -> list[Finding]:
-    """Check the rows that the certificate counts beside their weights; `leaf` is the leaf of each training row."""
+    """Check the rows that the certificate counts besides their weights; `leaf` is the leaf of each training row."""
     stated = model["certificate"].get("weights")
     rows = model.get("rows") or {}
     if stated is None and not rows.get("weight"):

@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 28  # limit on the bytes of cached vectors
 
 @dataclass(frozen=True, kw_only=True)
 class TreeLimits:
-    """Limits on the whole tree; `pairs`: by column, the columns that no path tests beside it.
+    """Limits on the whole tree; `pairs`: by column, the columns that no path tests together with it.
 
     `constraints` are over the features of the encoding; for held questions only their columns count.
     """
