@@ -63,7 +63,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """One line of the progress file; objective values lie in [0, 1] less penalties.
+    """One line of the progress file; objectives lie in [0, 1], minus penalties.
 
     `t` counts the seconds of the search. `compile_seconds` counts those of compiling, which `t` leaves out.
     """

@@ -1,4 +1,4 @@
-"""`checker FILE`: write the independent checker as one file, for NumPy alone."""
+"""`checker FILE`: write the independent checker as one file that needs only NumPy."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class CommandError(Exception):
 
 
 class Command(Protocol):
-    """The members of a module with a command."""
+    """The members that every command module must have."""
 
     HELP: str
 

@@ -1,6 +1,6 @@
-"""Run `complete`: find the best tree that keeps the user's wishes.
+"""`complete`: find the best tree under the user's wishes.
 
-A proof and the price of each wish come with it.
+It also prints the price of each wish and can write a proof.
 """
 
 from __future__ import annotations

@@ -61,9 +61,9 @@ def run_command(program: str, arguments: Sequence[str]) -> int:
 
 
 def run_process(program: str, arguments: Sequence[str]) -> NoReturn:
-    """Run a command and end the process with its status; a crash prints where it was.
+    """Run a command and exit with its status; print a Python traceback on a crash.
 
-    The process does not wait for a compiler that outlived the run.
+    Exit at once if a compiler outlives the run, instead of waiting for it.
     """
     faulthandler.enable()
     status = main(program, arguments)

@@ -101,7 +101,7 @@ class RequestLoop:
         self.lock = threading.Lock()
 
     def serve(self) -> None:
-        """Answer requests until one ends the process, or a signal does."""
+        """Answer requests until a request or a signal ends the loop."""
         # register a monitor, so that a signal between two requests ends the process, too
         self.interrupts.on_start(Monitor())
         self._write({"phase": "ready"})

@@ -145,9 +145,9 @@ def _print_fold(record: FoldRecord, finished: int, total: int) -> None:
 
 
 def _train_on_all(study: Study, records: list[FoldRecord], options: Options) -> dict[str, Any]:
-    """Train the one variant on all rows that are not held out; return the JSON of `train` as `whole`.
+    """Train the only variant on all rows that are not held out; return its summary as `whole`.
 
-    The model file also has the results of the folds, if these had all rows.
+    The model file also stores the results of the folds if they used all these rows.
     """
     variant = study.variants[0]
     dataset = study.datasets[0]
@@ -205,7 +205,10 @@ def _variants(options: Options) -> list[Variant]:
 
 
 def _sweep(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[Variant]:
-    """Return the variant with each combination of the swept values of parameters that its method has."""
+    """Return one variant for each combination of swept values.
+
+    Sweeps over parameters that the variant's method lacks are skipped.
+    """
     combinations = [variant]
     method = get(variant.method)
     for sweep in sweeps:
@@ -260,7 +263,7 @@ def _datasets(options: Options) -> list[StudyDataset]:
 
 
 def _from_manifest(options: Options) -> list[StudyDataset]:
-    """Read data sets by their names in a manifest, a JSON list of files and of categorical columns."""
+    """Read data sets by name from a manifest, a JSON list of files and column kinds."""
     path = Path(options["manifest"])
     try:
         entries = {entry["name"]: entry for entry in json.loads(path.read_text(encoding="utf-8"))}
@@ -302,7 +305,10 @@ def _jobs(options: Options) -> int:
 
 @contextmanager
 def _dask(address: str | None) -> Iterator[None]:
-    """Let joblib use a dask cluster if an address is given; dask is an optional requirement."""
+    """Run joblib on the dask cluster at `address` within the block; do nothing without an address.
+
+    dask is an optional requirement.
+    """
     if not address:
         yield
         return

@@ -1,4 +1,4 @@
-"""Let SIGTERM and SIGINT end a search that keeps its incumbent."""
+"""Stop a search on SIGTERM or SIGINT and keep its incumbent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ class Cancelled(Exception):
 
 
 class Interrupts:
-    """Handler that passes signals on to the monitor of a training, which calls `on_start` when it begins."""
+    """Signal handler that stops the monitor of the current training.
+
+    Pass `on_start` to the training, which calls it with its monitor.
+    """
 
     def __init__(self) -> None:
         self.monitor: Monitor | None = None
@@ -31,7 +34,7 @@ class Interrupts:
         self.monitor.stop(Status.CANCELLED)
 
     def on_start(self, monitor: Monitor) -> None:
-        """Set the monitor of a search that begins."""
+        """Set the monitor of a starting search; stop it at once if a signal has already arrived."""
         self.monitor = monitor
         if self.cancelled:
             monitor.stop(Status.CANCELLED)

@@ -1,4 +1,4 @@
-"""Drop the rights of a child process, and end it with its worker."""
+"""Drop the privileges of a child process and end it with its worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ PR_SET_NO_NEW_PRIVS = 38
 
 
 def exit_with_parent() -> None:
-    """Drop rights, and end with the process that OCTWEB_PARENT_PID names; do nothing without the variable."""
+    """Drop privileges, and exit when the process with id OCTWEB_PARENT_PID ends; do nothing if the variable
+    is unset.
+    """
     expected = os.environ.get("OCTWEB_PARENT_PID")
     if not expected:
         return
@@ -29,7 +31,7 @@ def exit_with_parent() -> None:
 
 
 def give_up_rights() -> None:
-    """Disable core files, and let no program that starts here gain rights."""
+    """Disable core dumps and keep programs that start here from gaining privileges."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would leave rows of the data on disk
     # Linux only: setuid programs that start from here get no additional rights
     with contextlib.suppress(OSError, AttributeError):

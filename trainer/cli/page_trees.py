@@ -1,7 +1,7 @@
-"""Train the trees on the methods' pages.
+"""Train the example trees of the methods' pages.
 
-`methods --write` trains those that are missing. A tree is trained once and stored: hyperplanes take minutes, and with a
-time limit each training gives another tree.
+`methods --write` trains those that are missing. Each tree is trained once and stored. Training hyperplanes
+takes minutes, and under a time limit the result varies.
 """
 
 from __future__ import annotations

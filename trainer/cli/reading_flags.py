@@ -1,4 +1,4 @@
-"""Define options on how a table is read, whole or by column."""
+"""Define options for reading a table, for all columns or single ones."""
 
 from __future__ import annotations
 
@@ -116,19 +116,19 @@ def reading_of_file(options: dict[str, Any]) -> ColumnParsing | None:
 
 
 def policy_of(options: dict[str, Any]) -> MissingPolicy:
-    """Return the missing policy of all columns, the last one given."""
+    """Return the missing-value policy for all columns; the last one given wins."""
     policies = [word for word in _split_list(options.get("missing")) if word in POLICIES]
     return MissingPolicy(policies[-1] if policies else MissingPolicy.LEARN)
 
 
 def policies_of(options: dict[str, Any]) -> dict[str, MissingPolicy]:
-    """Return the missing policies of single columns."""
+    """Return the missing-value policies of single columns."""
     pairs = (word.rpartition("=") for word in _split_list(options.get("missing")))
     return {name: MissingPolicy(policy) for name, _, policy in pairs if name and policy in POLICIES}
 
 
 def unknown_policies(options: dict[str, Any]) -> dict[str, UnknownPolicy]:
-    """Return the policy for unknown categories by column, EVERY for all; raise ParameterError."""
+    """Return the policy for unknown categories by column name; the key EVERY stands for all. Raise ParameterError."""
     policies = {}
     for text in options.get("unknown") or ():
         name, equals, policy = text.rpartition("=")
@@ -142,7 +142,7 @@ def unknown_policies(options: dict[str, Any]) -> dict[str, UnknownPolicy]:
 
 
 def flags_of(mend: Mapping[str, Any]) -> str:
-    """Return a remedy of the intake report as options of a command; "" if only the table can be changed."""
+    """Return the command options that apply a remedy of the intake report; "" if only the table can be changed."""
     name = mend.get("column", "")
     if mend.get("header") is False:
         words = ["--no-header"]

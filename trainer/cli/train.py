@@ -168,7 +168,7 @@ def _train(request: TrainRequest, options: Options, interrupts: Interrupts) -> T
 
 
 def _resume_clock(run: RecoveredRun, ended: Status, monitor: Monitor) -> None:
-    """Set the clock of the monitor to that of the killed training, and the reason why it ended."""
+    """Start the monitor's clock where the killed training ended, and stop it with the reason `ended`."""
     monitor.started -= run.seconds
     monitor.stop(ended)
 

@@ -75,7 +75,8 @@ def run_training(train: Train, options: Options) -> int:
 
 
 def checked_parameters(method: Method, options: Options, **fixed: Any) -> dict[str, Any]:
-    """Return the given parameters of the method, with `fixed` ones; note each flag that the method does not have.
+    """Return the parameters of the method from the options, overridden by `fixed`; note each flag without
+    effect.
 
     Raise ParameterError for bad parameters and for an --output that cannot be written, before a large file is read.
     """
@@ -147,7 +148,7 @@ def weight_record(table: Table) -> dict[str, Any]:
 
 
 def with_rows(points: list[dict[str, Any]], table: Table, labels: Labels) -> list[dict[str, Any]]:
-    """Return points of a frontier with the number of correct rows, if a column weighs the rows."""
+    """Return points of a frontier, with the number of correct rows if the rows are weighted."""
     if table.weights is None:
         return points
     matrix = table.matrix()
@@ -157,7 +158,7 @@ def with_rows(points: list[dict[str, Any]], table: Table, labels: Labels) -> lis
 
 
 def weighed_text(count: int, table: Table) -> str:
-    """Return a count of a frontier as its weight; the count itself without weights."""
+    """Format a count of a frontier as a weight; without weights, as the plain count."""
     return str(count) if table.weights is None else number_text(float(table.weights.step * count), 4)
 
 

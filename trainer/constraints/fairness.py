@@ -1,4 +1,4 @@
-"""The fairness constraint: groups must be predicted a class at nearly the same rate."""
+"""The fairness constraint limits the difference of prediction rates between groups."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def forbidden_pairs(settings: Settings, names: SettingNames) -> list[tuple[str, 
 
 
 def column_pairs(problem: Problem, settings: Settings) -> dict[int, frozenset[int]]:
-    """Return, for each column of a forbidden pair, the columns that no path tests beside it."""
+    """Map the index of each column in a forbidden pair to the indices of its forbidden partners."""
     partners: dict[int, frozenset[int]] = {}
     names = problem.names
     for pair in forbidden_pairs(settings, names):

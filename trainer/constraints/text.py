@@ -1,4 +1,4 @@
-"""Parse lists in the text of parameters; a module of its own, since three constraints share it."""
+"""Split lists in text parameters, for constraints and other modules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Convert trees of other programs into trees of this one.
 
-The converted tree predicts the same class for every row, or an error says why that is impossible. Nothing of a source is run:
-scikit-learn's arrays, LightGBM's text or JSON, and PMML's XML are read as data.
+The converted tree predicts the same class for every row, or an error says why that is impossible. No code of
+a source runs: scikit-learn's arrays, LightGBM's text or JSON, and PMML's XML are read as data.
 """
 
 from trainer.convert.counted import count_rows, fitted_to, uncounted

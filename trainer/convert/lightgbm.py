@@ -74,7 +74,7 @@ def from_lightgbm(text: str | bytes, classes: Sequence[str] | None = None) -> Tr
     Raises
     ------
     ConversionError
-        If the text is no such model, cannot be converted exactly or exceeds a limit, or if there are not two names.
+        If the text is not such a model, cannot be converted exactly or exceeds a limit, or if there are not two names.
     """
     if len(text) > MOST_BYTES:
         raise ConversionError(

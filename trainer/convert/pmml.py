@@ -134,7 +134,7 @@ def _classes(model: Element, fields: Fields) -> list[str]:
 
 
 class _Reader:
-    """Reader of nodes under fixed fields and classes."""
+    """Reader that converts PMML nodes, given the fields and classes of the document."""
 
     def __init__(self, fields: Fields, classes: Sequence[str], no_child: str, strategy: str) -> None:
         self.fields = fields

@@ -18,9 +18,10 @@ TARGETS = {"target", "predicted"}
 
 
 class WeightedSum(NamedTuple):
-    """The terms of a derived field, and the fill value of an empty cell for each.
+    """The terms of a derived field, each with the value that fills its empty cells.
 
-    NaN: an empty cell makes the sum missing, or the term is an indicator, which always has a value.
+    A fill value of NaN means that an empty cell makes the sum missing. Indicators also have NaN, since they
+    always have a value.
     """
 
     terms: tuple[Term, ...]
@@ -225,7 +226,7 @@ def _with_fills(schema: tuple[ColumnSchema, ...], sums: Mapping[str, WeightedSum
 
 
 def _read_sum(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> WeightedSum:
-    """Read a sum that is added from left to right, as in a linear split."""
+    """Parse a sum whose terms are added from left to right, as in a linear split."""
     if element.name == "NormDiscrete":
         return WeightedSum((_category(element, bare),), (math.nan,))
     parts = element.children
@@ -257,7 +258,10 @@ def _category(element: Element, bare: Fields) -> Term:
 
 
 def _factor(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> tuple[Term, float]:
-    """Return the factor of a constant with its fill value: a column, an indicator, or a column with filled empty cells."""
+    """Return the variable factor of a product as a term, and the value that fills its empty cells.
+
+    The factor is a column, an indicator, or a column whose empty cells are filled.
+    """
     if element.name == "FieldRef":
         return _reference(element, bare, sums), math.nan
     parts = element.children

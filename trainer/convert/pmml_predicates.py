@@ -93,12 +93,12 @@ def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: b
 
 
 def _at_most(value: float, single: bool) -> float:
-    """Return the threshold of x <= value."""
+    """Return the double T for which x <= T is equivalent to PMML's x <= value."""
     return double_threshold(_single(value)) if single else value
 
 
 def _below(value: float, single: bool) -> float:
-    """Return the threshold of x < value."""
+    """Return the double T for which x <= T is equivalent to PMML's x < value."""
     return double_threshold(math.nextafter(_single(value), -math.inf)) if single else math.nextafter(value, -math.inf)
 
 

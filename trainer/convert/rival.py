@@ -1,7 +1,8 @@
 """Search over all thresholds for a better tree with as many leaves.
 
-The exact search maximises accuracy minus λ per leaf. Its optimum proves that every tree with at most L leaves has at most
-n · (optimum + λ · L) correct rows. Penalties λ are tried until the best tree found meets that bound or no penalty can tell more.
+The exact search maximises accuracy minus λ per leaf. Its optimum proves that every tree with at most L leaves
+has at most n · (optimum + λ · L) correct rows. The search tries penalties λ until its best tree meets that
+bound or no other penalty can improve either.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ PRICE = Context(prec=12, rounding=ROUND_HALF_EVEN)
 
 @dataclass(frozen=True, kw_only=True)
 class Rival:
-    """The result of a search for a better tree than one of `leaves` and `depth` with `correct` of `n` rows.
+    """Result of the search for a better tree within the size of a given one.
 
-    No tree of at most these leaves and this depth has more than `bound` correct rows; None if nothing is proved. `tree` is a better one
-    with `best` correct rows, if the search has one. `columns` are the names of the columns that trees may use.
+    The given tree has `leaves`, `depth` and `correct` of `n` rows correct. No tree within this size has more
+    than `bound` correct rows; None if nothing is proved. `best` is the largest number of correct rows found.
+    `tree` is the better tree, or None. `columns` are the names of the columns that trees may use.
     """
 
     correct: int
@@ -160,7 +162,10 @@ class _Search:
         self.bound: int | None = None
 
     def run(self) -> None:
-        """Try prices from 0 on: each next one balances a tree that is small enough and one that is too large."""
+        """Try prices of a leaf, beginning with 0.
+
+        Each next price gives equal objectives to a tree that is small enough and to one that is too large.
+        """
         n = len(self.table)
         small = (1, int(self.labels.counts().max()))
         large = self._solve(Fraction(0))

@@ -1,4 +1,4 @@
-"""Convert scikit-learn's DecisionTreeClassifier and ExtraTreeClassifier from their arrays, and trees to the first of them.
+"""Convert scikit-learn's decision trees to trees and back.
 
 scikit-learn rounds every value to single precision before it compares, so thresholds are converted to double precision. Missing
 numbers go to the side that scikit-learn sends them to.
@@ -102,7 +102,7 @@ def _counts(source: Any) -> list[tuple[int, ...]]:
 
 
 def to_sklearn(tree: Tree, classes: np.ndarray, feature_names: np.ndarray | None = None) -> DecisionTreeClassifier:
-    """Return a tree as a fitted classifier of scikit-learn.
+    """Convert a tree to a fitted DecisionTreeClassifier of scikit-learn.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ def to_sklearn(tree: Tree, classes: np.ndarray, feature_names: np.ndarray | None
     Returns
     -------
     DecisionTreeClassifier
-        Its leaves have the class shares of the training rows. A leaf whose answer is not the first of its most frequent classes, as
-        costs and ties can have it, has the share 1 for its answer.
+        Its leaves have the class shares of the training rows. With costs or ties, the answer of a leaf may not be the
+        first of its most frequent classes; this leaf has the share 1 for its answer.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Hold a converted tree and build it from a draft with counts."""
+"""Define converted trees and build them from drafts with counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_BYTES = 50_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class CountedLeaf(DraftLeaf):
-    """A leaf with its rows of each class by the source; empty if the source does not count them."""
+    """A leaf with the number of rows per class that the source states; empty if it states none."""
 
     counts: tuple[int, ...] = ()
 

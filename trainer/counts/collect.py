@@ -52,11 +52,11 @@ Report = Callable[[str, int], None]  # called with the phase and the number of r
 
 @dataclass(frozen=True, kw_only=True)
 class CountRequest:
-    """The source and target of a count, and its questions, folds and suppression.
+    """A request to count the rows of a source.
 
-    `questions` are those of earlier counts. Without them, questions are made from the rows with `scheme` and `bins` as
-    in training, and with the `options` of `trainer.data.reader.build_as_read`. A hash of the column `key`, which no
-    question asks, assigns rows to `folds`. Numbers below `suppress` are kept secret.
+    `questions` are those of earlier counts. Without them, questions are made from the rows with `scheme` and
+    `bins` as in training, and with the `options` of `trainer.data.reader.build_as_read`. A hash of the column
+    `key`, which no question tests, assigns rows to `folds`. Numbers below `suppress` are kept secret.
     """
 
     source: Path
@@ -150,7 +150,7 @@ def _check(request: CountRequest) -> None:
 def make_questions(
     request: CountRequest, source: Source, report: Report, note: Callable[[str], None]
 ) -> CountedQuestions:
-    """Make the questions that training would ask, from all rows or every k-th, with the classes of all rows."""
+    """Make the questions that training would ask, from all rows or every k-th; the classes come from all rows."""
     parts, stride, rows = _sample(request, source, report)
     raw = _concatenate(parts)
     options = dict(request.options)
@@ -180,7 +180,7 @@ def make_questions(
 
 
 def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list[RawTable], int, int]:
-    """Return every k-th row, and the first row of each class that they lack, with k and the number of all rows."""
+    """Return every k-th row and the first row of each class missing there, then k and the number of all rows."""
     pieces: list[tuple[np.ndarray, RawTable]] = []
     first: dict[str, RawTable] = {}
     stride = 1
@@ -256,7 +256,10 @@ def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
 
 @dataclass(kw_only=True)
 class _State:
-    """The checkpoint of a pass: counts `numbers`, int64 (folds, classes, sets), up to row `start` of file `file`, and earlier parts."""
+    """Checkpoint of the counting pass, which has counted all rows before row `start` of file `file`.
+
+    `numbers`, int64 (folds, classes, sets), are the counts. `parts` are the finished files.
+    """
 
     name: str
     questions: CountedQuestions
@@ -346,7 +349,7 @@ class _State:
 
 
 def _name_of(request: CountRequest, source: Source, digests: Sequence[str]) -> str:
-    """Return a digest of the request and its files, by which a stopped pass is recognised."""
+    """Return a digest of the request and its files, which identifies the checkpoint of a stopped pass."""
     questions = None if request.questions is None else request.questions.to_json()
     record = {
         "request": [request.target, request.depth, str(request.scheme), request.bins, request.folds, request.key],
@@ -429,7 +432,7 @@ def _count_left_out(state: _State, rows: ModelRows, known: np.ndarray) -> None:
 
 
 def _refused_columns(questions: CountedQuestions) -> list[int]:
-    """Return the columns in which an empty cell gets no answer, because the rows that made the questions had none."""
+    """Return the columns in which questions have no answer for an empty cell, since the sample had none."""
     schema = questions.encoding.schema
     refused = set()
     for feature in questions.encoding.features:

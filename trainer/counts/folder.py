@@ -123,11 +123,12 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """For each set of at most `depth` questions, the rows of each class and fold that answer yes to all of them.
+    """Number of rows that answer yes to all questions of a set, for each set of at most `depth` questions.
 
-    `low` and `high`, int64 (folds, classes, sets), in the order of `trainer.counts.sets`, are lower and upper bounds. They are
-    the same array without suppression; with it, each count from 1 to `suppress` − 1 becomes an interval. Without folds,
-    there is one. `left_out` counts rows in no set, by reason; `unknown` counts cells with an unknown category, by column.
+    `low` and `high`, int64 (folds, classes, sets), in the order of `trainer.counts.sets`, are lower and upper
+    bounds. They are the same array without suppression; with it, each count from 1 to `suppress` − 1 becomes
+    an interval. Without folds, the first axis has length 1. `left_out` counts rows in no set, by reason;
+    `unknown` counts cells with an unknown category, by column.
     """
 
     questions: CountedQuestions
@@ -227,7 +228,7 @@ def check_size(questions: int, classes: int, folds: int, depth: int) -> int:
 
 
 def suppress_small(counts: Counts, least: int) -> Counts:
-    """Return the counts with each number from 1 to `least` − 1 as the interval of these numbers; raise ParameterError.
+    """Replace each count from 1 to `least` − 1 by the interval of these numbers; raise ParameterError.
 
     Entries of `left_out` and `unknown` below `least` are removed.
     """

@@ -13,9 +13,10 @@ from trainer.kernels.compiled import kernel
 
 @kernel
 def add_counts(words, depth, out):
-    """Add to `out` int64 (sets,) the rows of `words` uint64 (questions, n/64) that answer yes to all questions of each set.
+    """Count the rows that answer yes to all questions of each set; add the counts to `out`, int64 (sets,).
 
-    The sets follow the empty one in the order of `trainer.counts.sets`. A pair without a row has no triple with one.
+    `words` is uint64 (questions, n/64). The sets follow the empty one in the order of `trainer.counts.sets`.
+    If no row answers yes to both questions of a pair, the triples with this pair are skipped.
     """
     questions = words.shape[0]
     width = words.shape[1]

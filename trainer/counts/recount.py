@@ -17,7 +17,7 @@ from trainer.tree.file import ModelFile
 
 @dataclass(frozen=True, kw_only=True)
 class Recount:
-    """The result of a pass over a source: `leaves`, int64 (nodes, classes), counts the rows of each class in each leaf.
+    """Result of a recount: `leaves`, int64 (nodes, classes), counts the rows of each class in each leaf.
 
     `no_answer` rows have an empty cell that the tree cannot answer; `no_class` rows have no class that the tree knows. `differ` lists
     the leaves whose rows are not those of the model file.

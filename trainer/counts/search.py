@@ -1,9 +1,9 @@
-"""Search the best tree of each number of leaves from counts.
+"""Find the best tree for each number of leaves from counts.
 
-At most three answers describe a leaf of a tree of depth at most 3. Its counts follow from those of sets of yes-answers:
-rows with yes to P and no to q are those with yes to P less those with yes to P and q (docs/counts.md). So every tree is
-evaluated without a row. Suppressed counts are intervals; `Counted` then has one end of each and the other end beside
-it.
+At most three answers describe a leaf of a tree of depth at most 3. Its counts follow from those of sets of
+yes-answers: rows with yes to P and no to q are those with yes to P less those with yes to P and q
+(docs/counts.md). So every tree is evaluated without a row. Suppressed counts are intervals; `Counted` then
+holds both ends of each interval.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ Shape = int | tuple[int, "Shape", "Shape"]  # question, no side and yes side; a 
 
 
 class End(NamedTuple):
-    """One end of the counts of a node: int64 (classes,), (classes, questions) and (classes, questions, questions).
+    """One end of the counts of a node: int64 (classes,), (classes, questions) and (classes, questions,
+    questions).
 
-    `one` and `two` count its rows that answer yes to a question, and to two.
+    `one` counts the rows that answer yes to each question. `two` counts those that answer yes to each pair of
+    questions.
     """
 
     total: CountArray
@@ -39,7 +41,10 @@ class End(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """The counts of a node at the end that is searched, `own`, and at the other end; both are the same if counts are exact."""
+    """The counts of a node at both ends of their intervals; both ends are the same if counts are exact.
+
+    The search maximises over `own`. `other` is the opposite end, used to subtract rows.
+    """
 
     own: End
     other: End
@@ -47,7 +52,7 @@ class Counted:
 
 @dataclass(frozen=True, kw_only=True)
 class BestByLeaves:
-    """The most correct rows with at most 1, 2, … leaves, and the first question of such a tree with its leaves for no and yes."""
+    """The most correct rows with at most 1, 2, … leaves, and the root of a tree that reaches each number."""
 
     correct: tuple[int, ...]
     roots: tuple[Root | None, ...]
@@ -97,12 +102,15 @@ class TreeSearch:
         return _rising(choices)
 
     def _pick(self, won: CountArray, leaves: tuple[int, int]) -> Choice:
-        """Return the most correct rows of any first question, with that question."""
+        """Return the choice of the first question with the most correct rows."""
         at = int(np.where(self.allowed, won, 2 * IMPOSSIBLE).argmax())
         return int(won[at]), (at, *leaves)
 
     def _split_sides(self, node: Counted) -> tuple[CountArray, CountArray]:
-        """Return the correct rows with the best second question on the yes and no side of each first question, int64 (questions,)."""
+        """Return the correct rows on the yes and no sides of each first question, int64 (questions,).
+
+        Each side has its best second question.
+        """
         node_counts = node.own
         other = node.other
         classes, questions = node_counts.one.shape

@@ -192,7 +192,10 @@ def leaf_paths(tree: Tree, counts: Counts) -> list[tuple[int, set[int], set[int]
 
 
 def _judge(tree: Tree, counts: Counts, fold: int | None) -> dict[str, Any]:
-    """Return rows, correct rows, accuracy and confusion matrix, of one fold or of all rows; with suppression, certain rows only."""
+    """Return rows, correct rows, accuracy and confusion matrix of one fold or of all rows.
+
+    With suppression, the correct rows are a lower bound, and there is no confusion matrix.
+    """
     classes = len(tree.classes)
     confusion = np.zeros((classes, classes), np.int64)
     for number, yes, no in leaf_paths(tree, counts):
@@ -205,13 +208,16 @@ def _judge(tree: Tree, counts: Counts, fold: int | None) -> dict[str, Any]:
 
 
 def _rows(counts: Counts, fold_trees: list[Tree]) -> dict[str, Any]:
-    """Return what the model file states about rows: how many were counted, and the trees of the folds."""
+    """Return the record of rows for the model file: how many were counted, and the trees of the folds."""
     trees = [tree.to_json() for tree in fold_trees] if counts.folds else None
     return {"used": counts.rows, "held_out": None, "folds": None, "weights": None, "fold_trees": trees}
 
 
 def cross_validate(counts: Counts, settings: Settings) -> tuple[dict[str, Any], list[Tree]]:
-    """Cross-validate the settings: judge each fold by the best tree of the others; return the metrics and the trees."""
+    """Cross-validate the settings: evaluate the best tree of the other folds on each fold.
+
+    Return the metrics and the trees.
+    """
     penalty = exact_fraction(settings["leaf_penalty"] or 0)
     total = counts.total[0]
     classes = len(counts.questions.classes)

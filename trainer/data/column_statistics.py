@@ -171,7 +171,7 @@ def _statistics_of_few(distinct: FloatArray, rows: CountArray) -> ColumnStatisti
 
 
 def _scale_of_few(distinct: FloatArray, rows: CountArray) -> float:
-    """Return what `_scale` returns, for distinct values, each with its number of rows."""
+    """Return the unit of change as `_scale` does, for distinct values, each with its number of rows."""
     unit = _median_of_few(np.abs(distinct - _median_of_few(distinct, rows)), rows)
     if not 0 < unit < math.inf:
         unit = float(np.average(np.abs(distinct - np.average(distinct, weights=rows)), weights=rows))

@@ -45,7 +45,7 @@ def deal_groups(counts: CountArray, shares: FloatArray, seed: int) -> np.ndarray
 
 
 def imbalance(counts: CountArray, part: np.ndarray, shares: FloatArray) -> float:
-    """Return the statistic that `deal_groups` minimises, for groups with these counts in these parts."""
+    """Return the statistic that `deal_groups` minimises, for groups with `counts` assigned to parts by `part`."""
     counts_and_rows = np.column_stack([counts, counts.sum(axis=1)])
     totals = counts_and_rows.sum(axis=0)
     totals_of_parts = np.array([counts_and_rows[part == b].sum(axis=0) for b in range(len(shares))])

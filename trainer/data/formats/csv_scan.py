@@ -232,7 +232,10 @@ class _Walk:
     def _one_by_one(
         self, quotes: np.ndarray, before: np.ndarray, after: np.ndarray
     ) -> tuple[np.ndarray, bool, list[int]]:
-        """Do the same for pieces with quotes inside unquoted values, where they are ordinary characters."""
+        """Return the same as `_quotes` for pieces with quotes inside unquoted values.
+
+        Such quotes are ordinary characters.
+        """
         structural: list[int] = []
         wrong: list[int] = []
         is_open = self.state.open
