@@ -1,4 +1,4 @@
-"""Round row weights to integers, with a bound of the error.
+"""Round row weights to integers, with a bound on the error.
 
 Integers make counting exact. Integers do not change, and decimals with a small common denominator are multiplied by it: both
 are exact. Other weights w are rounded to integers v, and negligible ones become 0. With the sums W and V, the share of
@@ -25,7 +25,7 @@ LARGEST_DENOMINATOR = 10**12  # limit on the denominators of the weights as frac
 
 @dataclass(frozen=True, kw_only=True)
 class WholeWeights:
-    """Integer weights."""
+    """Integer row weights, with a bound on the rounding error."""
 
     weights: CountArray  # shape (n,); some weights may be 0
     error: float = 0.0  # rounding changes an objective by at most this much

@@ -278,7 +278,7 @@ class Problem:
         return sum((self.column_prices[j] * weight for j, weight in paid.items()), Fraction(0))
 
     def column_share(self, tree: Tree) -> Fraction:
-        """Return the part of the objective that the prices of columns take."""
+        """Return the amount that column prices subtract from the objective."""
         cost = self.column_cost(tree)
         if self.costs is not None:
             cost = cost / self.costs.step * self.costs.scale / self.costs.divisor

@@ -91,13 +91,13 @@ class ModelRows:
 
 
 def unknown_words(column: str, cells: int) -> str:
-    """Describe the handling of `cells` with a category that is not in the schema."""
+    """Return the note on `cells` whose category is not in the schema."""
     have = "1 cell has" if cells == 1 else f"{cells:,} cells have"
     return f"Column '{column}': {have} a category that the model does not know; every question about it is answered with no."
 
 
 def empty_words(unusable: int, rows: int) -> str:
-    """Describe the handling of `unusable` of `rows` rows."""
+    """Return the note that `unusable` of `rows` rows get no prediction."""
     have, get = ("row has", "it gets") if unusable == 1 else ("rows have", "they get")
     return f"{unusable:,} of {rows:,} {have} an empty cell in a column that the tree needs, so {get} no prediction."
 
@@ -109,7 +109,10 @@ def blank_note(column: str, words: Mapping[str, int]) -> str:
 
 
 def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> list[str]:
-    """Describe how many answers rest on an empty cell, and on a side for empty cells that no training row took."""
+    """Return notes on answers that rest on an empty cell.
+
+    `unseen` of them took a side for empty cells that no training row took.
+    """
     notes = []
     if answers:
         notes.append(f"{count_words(answers, 'answer')} {'rests' if answers == 1 else 'rest'} on an empty cell.")
@@ -121,7 +124,7 @@ def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> lis
 
 
 def outside_words(column: ColumnSchema, cells: int) -> str:
-    """Describe how many cells of a column lie outside its training range."""
+    """Return the note on `cells` values of a column outside its training range."""
     assert column.range is not None
     lie = "1 value lies" if cells == 1 else f"{cells:,} values lie"
     low, high = (column_number(column.name, end) for end in column.range)
@@ -446,7 +449,10 @@ def rows_for_model(
     only_used: bool = False,
     reading: ColumnParsing | None = None,
 ) -> ModelRows:
-    """Do the same as `load_for_model` for a raw table; with `only_used`, columns that the tree does not need are NaN."""
+    """Read a raw table under the schema of a model, as `load_for_model` does.
+
+    With `only_used`, columns that the tree does not need are NaN.
+    """
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
     if reading is not None and reading.columns:
         raw = reading.apply(raw, target=target, needed=needed)

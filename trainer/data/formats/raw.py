@@ -64,7 +64,7 @@ class DetectedFormat:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> DetectedFormat:
-        """Do the inverse of `to_json`; raise TypeError or ValueError for a damaged record."""
+        """Build the format from the dictionary of `to_json`; raise TypeError or ValueError if it is damaged."""
         around: dict[str, Any] = {
             name: tuple((int(n), str(text)) for n, text in record.get(name, ())) for name in ("top", "bottom")
         }

@@ -27,7 +27,7 @@ def spelling_key(word: str) -> str:
 
 
 class Spellings:
-    """Find the category of a column that a word is another spelling of.
+    """Map the spellings of a column's categories to category codes.
 
     Parameters
     ----------
@@ -79,5 +79,5 @@ def keys_of(words: Iterable[str]) -> dict[str, str]:
 
 
 def merged_spellings(counts: Mapping[str, int]) -> dict[str, str]:
-    """Return the spelling to use for each word that looks like a more frequent one."""
+    """Map each word that looks like a more frequent one to that word."""
     return {word: first for first, *others in alike_groups(counts) for word in others}

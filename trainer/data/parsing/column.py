@@ -103,7 +103,7 @@ class ColumnReading:
 
     @classmethod
     def from_json(cls, name: str, record: dict[str, Any]) -> ColumnReading:
-        """Do the inverse of `to_json`; raise DataError for an unknown format."""
+        """Build the reading from the record of `to_json`; raise DataError for an unknown format."""
         number = date = None
         taken_for = str(record.get("taken_for"))
         if taken_for == NUMBER:

@@ -16,7 +16,7 @@ SLIPS = 0.1  # up to this share, cells that do not fit the form count as slips
 
 @dataclass(frozen=True)
 class Words:
-    """The distinct words of a column that are not marks, each with its rows and the line where it first occurs."""
+    """The distinct words of a column that do not mark empty cells, each with its rows and first line."""
 
     name: str
     words: tuple[str, ...]
@@ -43,7 +43,11 @@ class Words:
 
 @dataclass
 class Draft:
-    """A column while it is guessed: its reading, and the number formats that are still possible (`ways`; empty: decided)."""
+    """A column whose format is being guessed: its reading, and the number formats `ways` that are still
+    possible.
+
+    `ways` is empty once the format is decided.
+    """
 
     reading: ColumnReading
     words: Words | None = None

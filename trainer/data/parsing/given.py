@@ -118,7 +118,7 @@ class ParsingChoices:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> ParsingChoices:
-        """Do the inverse of `to_json`; raise DataError."""
+        """Build the choices from the dictionary of `to_json`; raise DataError."""
         missing = {str(name): tuple(map(str, words)) for name, words in dict(record.get("missing", {})).items()}
         merge = {
             str(name): {str(word): str(other) for word, other in dict(words).items()}

@@ -40,7 +40,10 @@ MOST_LETTERS = 4  # a word of at most this many letters after a digit may be a n
 
 
 def guess_columns(raw: RawTable, choices: ParsingChoices) -> dict[str, ColumnReading]:
-    """Return the columns that need another parsing than a clean file, a note, or a decision of the user, by name."""
+    """Guess the readings of a table's columns, by name.
+
+    The result has only columns that need special parsing, a note, or a decision of the user.
+    """
     drafts = [_draft(name, column, raw, choices) for name, column in zip(raw.names, raw.columns, strict=True)]
     decimals = _Decimals(raw, drafts)
     settled = [_settle(draft, decimals, choices) for draft in drafts]
@@ -222,7 +225,7 @@ def _with_odd(
     plain_parts: bool,
     is_chosen: bool,
 ) -> ColumnReading:
-    """Return the reading of a column in which some words are not numbers: a question about slips, text, or plain."""
+    """Return the reading of a column in which some words are not numbers: undecided, text or plain."""
     numbers = words.rows(list(parts))
     all_rows = int(words.counts.sum())
     word = words.first(odd)
@@ -414,7 +417,10 @@ def _other_ways(draft: Draft, form: NumberForm | None) -> tuple[str, ...]:
 
 
 def _as_elsewhere(reading: ColumnReading, draft: Draft, thousands: set[str], choices: ParsingChoices) -> ColumnReading:
-    """Give a column without thousands the separator of the other columns, for new rows."""
+    """Give a column whose values show no thousands separator the separator of the other columns.
+
+    New rows may then have it.
+    """
     if reading.number is None or reading.number.thousands or len(thousands) != 1 or reading.given:
         return reading
     sign = next(iter(thousands))

@@ -234,7 +234,7 @@ def _row_values(cells: Cells) -> FloatArray:
 
 
 def numbers_rows(name: str, values: FloatArray) -> str:
-    """Say how whole numbers name or count the rows; "" if they do neither.
+    """Return how whole numbers identify or count the rows; "" if they do neither.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def numbers_rows(name: str, values: FloatArray) -> str:
 
 
 def may_number_rows(values: FloatArray) -> str:
-    """Say why whole numbers in any order may name the rows; "" if nothing speaks for it.
+    """Return why whole numbers may identify the rows, in any order; "" without evidence.
 
     All are different. Either they leave out few numbers between the lowest and the highest, or they look like account
     numbers: long, with equal numbers of digits, and evenly spread.

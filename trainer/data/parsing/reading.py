@@ -37,7 +37,7 @@ class ColumnParsing:
     given: ParsingChoices = field(default_factory=ParsingChoices)
 
     def read_again(self, raw: RawTable, choices: ParsingChoices) -> ColumnParsing:
-        """Parse the columns with new choices again, keep the others.
+        """Parse the columns with new choices again; keep the parsing of the others.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class ColumnParsing:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any] | None) -> ColumnParsing:
-        """Do the inverse of `to_json`; raise DataError."""
+        """Build the parsing from the dictionary of `to_json`; raise DataError."""
         record = record or {}
         try:
             return cls(
@@ -346,7 +346,7 @@ def reading_of(raw: RawTable, choices: ParsingChoices | None = None) -> ColumnPa
 
 
 def _alike(raw: RawTable, name: str) -> dict[str, str]:
-    """Return the spelling to use for each word of a column that looks like a more frequent one."""
+    """Map each word of a column that looks like a more frequent one to that word."""
     cells = Cells.of(raw.column(name))
     return merged_spellings(dict(zip(cells.words, cells.counts.tolist(), strict=True)))
 

@@ -28,7 +28,10 @@ def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequ
 
 @contextmanager
 def sources_named(reading: Mapping[str, Any] | None) -> Iterator[None]:
-    """Add to a RowError about a derived column the column of the file that it is made from, which callers know."""
+    """Name the source column in a RowError about a column derived from it.
+
+    Callers know only the columns of the file.
+    """
     try:
         yield
     except RowError as error:
