@@ -91,7 +91,7 @@ class SolverError(TrainerError):
 
 
 class InfeasibleError(TrainerError):
-    """No tree satisfies the limits; `best` is the best value that can be reached, if that is known, and `of` names what has this value."""
+    """No tree satisfies the limits; `best` is the best reachable value, if known, and `of` names its quantity."""
 
     def __init__(self, message: str, *, best: float | None = None, of: str | None = None) -> None:
         super().__init__(message)

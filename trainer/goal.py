@@ -1,4 +1,4 @@
-"""Goals that replace accuracy if one class is the positive one.
+"""Define goals that replace accuracy if one class is the positive one.
 
 Sensitivity is the share of positive rows that are predicted positive, specificity the share of negative rows predicted negative.
 F1 is the harmonic mean of precision and sensitivity. MCC is Matthews' correlation coefficient of classes and answers.
@@ -21,10 +21,10 @@ ROOT_SCALE = 10**30  # the root in MCC is rounded down to a multiple of 1 / ROOT
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """A share that is maximised over trees that keep the required ones.
+    """A goal: the share to maximise, and the shares that a tree must reach.
 
-    `weight` is what a correct negative row counts, a positive one counting 1 (accuracy only); all shares are written as
-    fractions, None if nothing is required.
+    `weight` is the weight of a correct negative row, relative to 1 for a positive one (accuracy only). All
+    shares are text fractions; None if nothing is required.
     """
 
     positive: str
@@ -75,7 +75,7 @@ class Goal:
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> Goal:
-        """Read the goal of a certificate."""
+        """Build the goal from its record in a certificate."""
         return Goal(**record)
 
 
@@ -102,7 +102,7 @@ def goal_score(confusion: Sequence[Sequence[int]], goal: str, positive: int = 0)
 
 
 def score_name(goal: str, positive: str = "") -> str:
-    """Return what a goal is called: "balanced accuracy", "F1 of 'yes'", "MCC"."""
+    """Return the display name of a goal, such as "balanced accuracy", "F1 of 'yes'" or "MCC"."""
     if goal == "f1":
         return f"F1 of '{positive}'"
     return GOAL_NAMES.get(goal, "balanced accuracy")
@@ -156,7 +156,7 @@ def upwards(price: Fraction) -> str:
 
 
 def lowered_recalls_words(price: Fraction, recalls: int) -> str:
-    """Write by how many percentage points all contradicting recalls must be lowered."""
+    """Return a sentence on how many percentage points all contradicting recalls must be lowered."""
     points = f"{math.ceil(price * 10**4) / 10**2:.4g}"
     if recalls == 1:
         return f"The recall can be reached if it is lowered by {points} percentage points."

@@ -67,7 +67,7 @@ def with_dependence(table: Table, raw: RawTable, reading: ColumnParsing, *, grou
 
 
 def dependence_notes(table: Table) -> list[str]:
-    """Return what a user should know about groups and times, in sentences."""
+    """Return sentences that tell the user about groups and their empty cells."""
     groups = table.groups
     if groups is None:
         return []

@@ -147,7 +147,7 @@ def regrets(rewards: Any) -> FloatArray:
 def reward_record(
     rewards: FloatArray, answers: CodeArray, classes: tuple[str, ...], unit: str, weights: CountArray | None = None
 ) -> dict[str, Any]:
-    """Return the reward of some answers, in total and per row, and that of the best single answer.
+    """Return the total and mean reward of answers, and the total reward of the best single answer.
 
     `weights`, int64 (rows,), are row weights; None: 1.
     """

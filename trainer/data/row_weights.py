@@ -38,7 +38,7 @@ def with_weights(
     Raises
     ------
     DataError
-        If a weight is empty, no number, or negative, or if all are 0.
+        If a weight is empty, not a number or negative, or if all are 0.
     """
     if not weight:
         return table, labels
@@ -63,7 +63,7 @@ def read_weights(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndar
 
 
 def weight_notes(table: Table) -> list[str]:
-    """Return what a user should know about the weights, in sentences."""
+    """Return sentences that tell the user how rows are weighted."""
     weights = table.weights
     if weights is None:
         return []

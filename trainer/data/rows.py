@@ -58,7 +58,7 @@ class ParsedRows:
 
 @dataclass(frozen=True)
 class _Observations:
-    """Unknown words and other spellings met while cells are parsed."""
+    """Collector of unknown words and other spellings while cells are parsed."""
 
     notes: list[Note] = field(default_factory=list)
     respelled: Counter[str] = field(default_factory=Counter)
@@ -88,9 +88,10 @@ def plain_numbers(cells: Sequence[Any]) -> FloatArray | None:
 def plain_rows(
     schema: Sequence[ColumnSchema], names: itemgetter[Any], rows: Sequence[Mapping[str, Any]]
 ) -> FloatArray | None:
-    """Parse rows with a number in every column and no other column, fast; None if a row has anything else.
+    """Parse rows that have a number in every column and no other column; return None for other rows.
 
-    The schema has no categorical column and at least two columns. `names` gets all of them from a row.
+    This is the fast path. The schema has no categorical column and at least two columns. `names` gets all of
+    them from a row.
     """
     width = len(schema)
     try:

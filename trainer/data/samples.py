@@ -39,7 +39,7 @@ def _scikit_learn_lines(name: str, target: str) -> Callable[[], Iterator[str]]:
 
 
 def _monks(problem: int) -> Callable[[], Iterator[str]]:
-    """Return the 432 robots of a MONK's problem (Thrun et al., 1991)."""
+    """Return a function that yields the 432 robots of a MONK's problem as CSV lines (Thrun et al., 1991)."""
 
     def lines() -> Iterator[str]:
         yield "head_shape,body_shape,is_smiling,holding,jacket_color,has_tie,monk"
@@ -63,7 +63,7 @@ def _monks(problem: int) -> Callable[[], Iterator[str]]:
 
 
 def _tic_tac_toe() -> Iterator[str]:
-    """Yield the 958 final boards of a game that x began."""
+    """Yield a CSV header and the 958 final boards of games that x began."""
     yield "top_left,top_middle,top_right,middle_left,middle,middle_right,bottom_left,bottom_middle,bottom_right,x_wins"
     for board in product("xob", repeat=9):
         x = board.count("x")

@@ -1,4 +1,7 @@
-"""The dossier of a model: everything that an auditor reads about it, worked out from the model file, its rows and its proof."""
+"""Build the dossier that auditors read about a model.
+
+It is computed from the model file, its rows and its proof.
+"""
 
 from trainer.dossier.facts import FORMAT, FORMAT_VERSION, dossier
 

@@ -62,7 +62,9 @@ def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
 
 
 def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
-    """Return the area under the ROC curve and the Brier score of the rarer of two classes; None for other numbers."""
+    """Return the area under the ROC curve and the Brier score of the rarer class; None unless there are two
+    classes.
+    """
     tree = rows.model.tree
     if len(tree.classes) != 2:
         return None

@@ -50,17 +50,17 @@ class DossierRows:
 
     @cached_property
     def unseen(self) -> np.ndarray:
-        """Return the positions of the held-out rows."""
+        """Positions of the held-out rows."""
         return unseen_rows(self.training, len(self.codes), self.model.rows)
 
     @cached_property
     def leaf_of(self) -> CodeArray:
-        """Return the leaf of each row, (n,)."""
+        """The leaf of each row, (n,)."""
         return self.model.tree.apply(self.matrix)
 
     @cached_property
     def predicted(self) -> CodeArray:
-        """Return the predicted class of each row, (n,)."""
+        """The predicted class of each row, (n,)."""
         return self.model.tree.labels[self.leaf_of]
 
     def groups(self, column: str, at: np.ndarray) -> tuple[list[str], np.ndarray]:

@@ -31,23 +31,23 @@ class Curve:
 
     @property
     def recall(self) -> FloatArray:
-        """Return the share of the positives that each cut-off predicts positive."""
+        """Share of the positives that each cut-off predicts positive."""
         return self.tp / max(1, self.positives)
 
     @property
     def fall_out(self) -> FloatArray:
-        """Return the share of the negatives that each cut-off predicts positive."""
+        """Share of the negatives that each cut-off predicts positive."""
         return self.fp / max(1, self.negatives)
 
     @property
     def precision(self) -> FloatArray:
-        """Return the share of positives among the rows predicted positive; 1 if there are none."""
+        """Share of positives among the rows predicted positive; 1 if there are none."""
         predicted_positive = self.tp + self.fp
         return np.where(predicted_positive > 0, self.tp / np.maximum(1, predicted_positive), 1.0)
 
     @property
     def area(self) -> float | None:
-        """Return the area under the ROC curve, or None if one kind has no rows.
+        """Area under the ROC curve, or None if one kind has no rows.
 
         It is the share of pairs of a positive and a negative in the right order; ties count half.
         """
@@ -58,7 +58,7 @@ class Curve:
 
     @property
     def area_interval(self) -> Interval | None:
-        """Return the 95 % interval of the area, clipped to [0, 1] (DeLong, DeLong & Clarke-Pearson, 1988).
+        """95 % interval of the area, clipped to [0, 1] (DeLong, DeLong & Clarke-Pearson, 1988).
 
         None with fewer than two rows of either kind. Also None if the variance is 0, for example with all pairs in the same order:
         it says nothing about new rows.

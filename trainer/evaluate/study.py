@@ -43,7 +43,7 @@ LONGEST = 1 << 20  # limit on the bytes of a record
 
 @dataclass(frozen=True, kw_only=True)
 class StudyDataset:
-    """A table with labels under the name that the tables of results show."""
+    """A data set of a study: a table with labels, and its name in the results."""
 
     name: str
     table: Table
@@ -61,7 +61,7 @@ class StudyDataset:
 
     @property
     def weight(self) -> str:
-        """The column that says how much each row counts; empty for none."""
+        """The column of row weights; empty for none."""
         return "" if self.table.weights is None else self.table.weights.column
 
     def weights(self, rows: np.ndarray) -> np.ndarray:
@@ -83,7 +83,9 @@ class StudyDataset:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A method with parameters; variants of one `group` are ranked against each other, first the one under test."""
+    """A method with parameters; variants of one `group` are ranked against each other, and the first is the
+    control.
+    """
 
     label: str
     method: str
@@ -342,7 +344,10 @@ _warmed = cache(warm)  # compile once per process, so that no fold's time includ
 
 
 def _fold(task: _Task) -> FoldRecord:
-    """Train on the other folds and measure on this one; a TrainerError becomes the error of the record."""
+    """Train a variant without the folds of a task and measure it on them.
+
+    A TrainerError becomes the error of the record.
+    """
     codes = task.dataset.labels.codes
     rows, folds = _assign(task.dataset, task.folds, task.seed, task.test_share)
     inside = rows[folds.training(task.fold, task.second)]

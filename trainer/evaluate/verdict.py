@@ -1,6 +1,6 @@
-"""Judge a tree from its model file, with one next step.
+"""Judge a tree from its model file, and recommend one next step.
 
-Pages, the API and the command line all show these words.
+Pages, the API and the command line all show these sentences.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DOUBTED = ("other_aim", "worse", "chance", "single", "noise")
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRate:
-    """The share of correct rows if every row gets one class.
+    """Accuracy of always predicting the most frequent training class.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class TreeVerdict:
     kind : str
         The branch of the rule, see docs/verdict.md.
     sentence : str
-        One or two sentences for a person who knows nothing of trees.
+        One or two sentences for readers who know nothing about trees.
     next : str
         What to do next, as one sentence.
     base_rate : BaseRate or None

@@ -50,7 +50,7 @@ class ExplainOptions:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> ExplainOptions:
-        """Read a record of `to_json`."""
+        """Build the options from the record of `to_json`."""
         return cls(
             statistics=tuple(ColumnStatistics(**s) for s in record["statistics"]),
             source=record["source"],

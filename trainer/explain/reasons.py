@@ -44,7 +44,11 @@ class PathSplit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """A change to another class. `nodes`: splits on the path that it answers differently. `further`: columns that it changes and those do not test."""
+    """A reason: a change of the row that leads to another class.
+
+    `nodes` are the splits on the path that the changed row answers differently. `further` are changed columns
+    that none of these splits tests.
+    """
 
     flip: Flip
     nodes: tuple[int, ...]
@@ -52,7 +56,7 @@ class Reason:
 
     @property
     def parts(self) -> frozenset[tuple[str, int]]:
-        """The changed answers and further columns, as a set to compare."""
+        """The changed answers and further columns, as one set for comparisons."""
         return frozenset([*(("node", v) for v in self.nodes), *(("column", j) for j in self.further)])
 
 

@@ -88,7 +88,7 @@ def with_costs(
 
 
 def cost_source(source: str, cost: Mapping[str, Any]) -> str:
-    """Return the source of sizes in words; it mentions given costs."""
+    """Return in words what sizes are measured on, and whether the user gave costs."""
     return f"{source}; costs as given" if cost else source
 
 

@@ -391,7 +391,7 @@ class Method:
         return next((p for p in self.parameters if p.name == name), None)
 
     def unsearched(self, problem: Problem, settings: Settings) -> bool:
-        """Return whether the search space is known only after the search, so that no claim is possible without one."""
+        """Return whether the search space is known only after the search, so that no claim is possible before it."""
         return self.space is not None and not self.space(problem, settings)
 
     def settings(self, raw: Mapping[str, Any]) -> Settings:
@@ -469,7 +469,7 @@ def exact_fraction(value: float | str) -> Fraction:
 
 
 def stated_values(method: Method, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without those that are None, unless None is the value 'none' of their parameter."""
+    """Return the values without those that are None, unless None means 'none', no limit, for their parameter."""
     unlimited = {p.name for p in method.parameters if p.unlimited}
     return {name: value for name, value in values.items() if value is not None or name in unlimited}
 
