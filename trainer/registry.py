@@ -1,4 +1,4 @@
-"""The list of methods; a new one is a file in a family and a line here."""
+"""List the methods; a new one is a file in a family and a line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column and Table: what was uploaded, in its own units, with the schema that a model file keeps.
+"""Define columns, tables and labels, with the schemas of model files.
 
 A column is stored as one float64 array. Numeric and binary columns hold their values. Categorical columns hold the code of the
 category, an index into `categories`, as a float. NaN means missing. So a whole table is one matrix that the prediction kernel
@@ -77,10 +77,12 @@ class ClassType(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
-    """Name, kind, categories (categorical columns), missing policy and special values of a column; part of every model file.
+    """Name, kind, categories (categorical columns), missing policy and special values of a column; part of
+    every model file.
 
-    A trained model's file also keeps `decimals`, `change_unit` and `range` of its numeric columns; see `trainer.data.column_statistics`.
-    `meanings` says what special values mean, in the words of a person. `fill` is the value that sums of many columns read in place of an empty cell; `fill_seen` says whether a training row had one.
+    A trained model's file also keeps `decimals`, `change_unit` and `range` of its numeric columns; see
+    `trainer.data.column_statistics`. `meanings` has the user's words for special values. `fill` is the value
+    that sums of many columns read in place of an empty cell; `fill_seen` says whether a training row had one.
     """
 
     name: str
@@ -111,13 +113,13 @@ class ColumnSchema:
 
     @property
     def missing_code(self) -> int | None:
-        """Return the code of the category for empty cells; None if there is none."""
+        """Code of the category for empty cells; None if there is none."""
         may_be_empty = self.kind is ColumnKind.CATEGORICAL and self.answers_empty
         return self.categories.index(MISSING_CATEGORY) if may_be_empty and MISSING_CATEGORY in self.categories else None
 
     @property
     def answers_empty(self) -> bool:
-        """Return True if a row with an empty cell in this column can get an answer."""
+        """Whether a row with an empty cell in this column can get an answer."""
         return self.missing in (MissingPolicy.LEARN, MissingPolicy.CATEGORY)
 
     def to_json(self) -> dict[str, Any]:
@@ -140,7 +142,7 @@ class ColumnSchema:
         return record
 
     def contract_json(self) -> dict[str, Any]:
-        """Return what the contract of a model file adds to the schema of the column."""
+        """Return the members that the contract of a model file adds to the schema of the column."""
         record: dict[str, Any] = {} if self.range is None else {"range": list(self.range)}
         if self.kind is ColumnKind.CATEGORICAL:
             record["unknown"] = str(self.unknown)
@@ -151,7 +153,7 @@ class ColumnSchema:
         return record | ({"meanings": dict(self.meanings)} if self.meanings else {})
 
     def with_contract(self, record: Mapping[str, Any]) -> ColumnSchema:
-        """Return the schema with what the contract of a model file adds; raises DataError for an unknown policy."""
+        """Return the schema with the members of a model file's contract; raise DataError for an unknown policy."""
         try:
             ends = record.get("range")
             return replace(
@@ -253,8 +255,9 @@ class RowTimes:
 class RowWeights:
     """Weights of rows, by a column of the file.
 
-    `values`, int64 of shape (n,), above 0, are multiples of `step`; times `step` they are the weights `given`, float64 (n,), or near
-    them. `counted`, bool (m,), says which of the rows that were read weigh anything: the table holds these. `form` is as in `RowTimes`.
+    `values`, int64 of shape (n,), above 0, are multiples of `step`; times `step` they are the weights
+    `given`, float64 (n,), or near them. `counted`, bool (m,), marks the rows of the file with a positive
+    weight; the table holds only these. `form` is as in `RowTimes`.
     """
 
     column: str
@@ -270,7 +273,7 @@ class RowWeights:
         return replace(self, values=values, given=self.given[rows], counted=np.ones(len(values), bool))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a model file states about the column."""
+        """Return the record of the weight column for a model file."""
         record: dict[str, Any] = {"column": self.column, "step": str(self.step)}
         return record if self.form is None else record | {"form": dict(self.form)}
 
@@ -368,9 +371,10 @@ class Labels:
 
 
 def with_unknown(schema: Sequence[ColumnSchema], policies: Mapping[str, UnknownPolicy]) -> tuple[ColumnSchema, ...]:
-    """Return the columns with what prediction does with a category that training did not have.
+    """Return the columns with their prediction policies for categories that training did not have.
 
-    `policies` are by column, "" for all columns of categories. Raises DataError for a column of numbers whose policy is not 'refuse'.
+    `policies` are by column, "" for all categorical columns. Raise DataError for a numeric column whose
+    policy is not 'refuse'.
     """
     columns = []
     for column in schema:
@@ -409,7 +413,7 @@ def _is_float(text: str) -> bool:
 def class_values(classes: Sequence[str], type: ClassType) -> np.ndarray:
     """Return the classes as values of their type: bool, int64, float64 or objects (text), shape (classes,).
 
-    Texts that are no values of the type stay text.
+    Texts that are not values of the type stay text.
     """
     try:
         if type is ClassType.INT:

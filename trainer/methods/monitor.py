@@ -24,7 +24,7 @@ COMPILING = "getting ready; only the first time"
 
 
 class Monitor:
-    """Progress of one training with its best incumbent and bound, and the request to stop."""
+    """Monitor of one training: its progress, incumbent and bound, and the request to stop."""
 
     def __init__(self, limits: Limits | None = None, sink: Sink | None = None) -> None:
         self.limits = limits or Limits()
@@ -84,9 +84,9 @@ class Monitor:
 
     @contextmanager
     def stage(self, seconds: float) -> Iterator[None]:
-        """Stop the work inside after `seconds`, without compilation, so that the run has time for what follows.
+        """Stop the work in the block after `seconds` of search, so that the run has time for later steps.
 
-        No thread of the work may be left when the stage ends.
+        No thread of the work may still run when the block ends.
         """
         self._stage_end = self.elapsed() + seconds
         try:
@@ -112,7 +112,7 @@ class Monitor:
         leaves: int | None = None,
         draft: Draft | None = None,
     ) -> None:
-        """Receive progress of the search; ignore an incumbent or bound that is worse than the stored one."""
+        """Record progress of the search; ignore an incumbent or bound that is worse than the stored one."""
         if self.ignored is not None and self.ignored is threading.current_thread():
             return
         with self._lock:

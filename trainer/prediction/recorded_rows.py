@@ -1,4 +1,4 @@
-"""Add an id to each row of a file of predictions, and write what a server records of it."""
+"""Add an id to each row of a prediction file, and record the rows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class RecordedPiece(NamedTuple):
 
 
 class RecordedColumns:
-    """The column `decision` after those of `more`. Each piece is appended to `stream`; `read_pieces` reads them.
+    """Further columns of a prediction file: those of `more`, and `decision` with the id of each row.
 
-    The id of a row is `prefix` and its place in the file, from 0, in eight hexadecimal digits.
+    Each piece is also appended to `stream`; `read_pieces` reads it back. The id of a row is `prefix` and its
+    place in the file, from 0, in eight hexadecimal digits.
     """
 
     def __init__(self, tree: Tree, stream: IO[bytes], prefix: str, more: MoreColumns | None = None) -> None:

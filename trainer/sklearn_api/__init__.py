@@ -1,1 +1,1 @@
-"""scikit-learn classifiers, the input they accept, and what a notebook shows."""
+"""Provide scikit-learn classifiers, with input, saving and notebook display."""

@@ -1,6 +1,7 @@
-"""The classifiers by name. `classifiers.pyi`, which is generated, has their signatures for editors.
+"""Export the classifiers by name.
 
-A module of its own, because type checkers read a stub in place of the code beside it.
+The generated stub `classifiers.pyi` has their signatures for editors. This module is separate, because type
+checkers read a stub in place of the code beside it.
 """
 
 from trainer.sklearn_api.estimators import ESTIMATORS

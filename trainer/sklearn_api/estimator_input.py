@@ -415,7 +415,7 @@ def _numbers_of_objects(name: str, series: nw.Series) -> FloatArray:
 def _numbers_of_texts(series: nw.Series) -> FloatArray | None:
     """Return a column of texts as float64, parsed as in a file; None if it has no text.
 
-    Raise ValueError with the first text that is no number.
+    Raise ValueError with the first text that is not a number.
     """
     if series.dtype not in (nw.String, nw.Object, nw.Categorical, nw.Enum):
         return None

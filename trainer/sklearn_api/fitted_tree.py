@@ -1,4 +1,4 @@
-"""Rules, picture, explanations, exports, proofs and editing of a fitted classifier."""
+"""Add rules, pictures, explanations, exports, proofs and editing to fitted classifiers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from trainer.workbench.requests import Bench, bench_of
 
 
 class FittedTree:
-    """Methods of a classifier with a fitted `tree_`."""
+    """Mixin with the methods of classifiers that have a fitted `tree_`."""
 
     classes_: np.ndarray
     tree_: Tree
@@ -95,7 +95,7 @@ class FittedTree:
         Raises
         ------
         ValueError
-            If `wanted` is no label of the training.
+            If `wanted` is not a label of the training.
         ParameterError
             If `change` names an unknown column, or a change that the column cannot take.
         """
@@ -120,7 +120,7 @@ class FittedTree:
             The answer that the change leads to; by default any other one.
         **permitted : str or list
             Permitted changes by column, as in `explain`: ``tree.flip(X, age="never", income="up")``. `explain` also takes columns
-            whose names are no names of Python.
+            whose names are not Python identifiers.
 
         Returns
         -------
@@ -130,14 +130,15 @@ class FittedTree:
         Raises
         ------
         ValueError
-            If `wanted` is no label of the training.
+            If `wanted` is not a label of the training.
         ParameterError
             If `permitted` names an unknown column, or a change that the column cannot take.
         """
         return [record.get("flip") for record in self.explain(X, wanted=wanted, change=permitted)]
 
     def to_sklearn(self) -> DecisionTreeClassifier:
-        """Return the tree as a fitted `sklearn.tree.DecisionTreeClassifier`, for tools such as SHAP, dtreeviz and `plot_tree`.
+        """Return the tree as a fitted `sklearn.tree.DecisionTreeClassifier`, for tools such as SHAP, dtreeviz
+        and `plot_tree`.
 
         Returns
         -------
@@ -147,7 +148,7 @@ class FittedTree:
         Raises
         ------
         ConversionError
-            If a split weighs several columns or tests categories, or an empty cell is refused, which scikit-learn's trees cannot do.
+            If a split uses several columns or tests categories, or an empty cell is refused, which scikit-learn's trees cannot do.
         """
         check_is_fitted(self)
         return to_sklearn(self.tree_, self.classes_, getattr(self, "feature_names_in_", None))

@@ -1,4 +1,4 @@
-"""Make a fitted classifier from a model file."""
+"""Create fitted classifiers from model files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ READ_ONLY = Method(
 
 
 class SavedTreeClassifier(TreeClassifier):
-    """A fitted classifier that only reads: it predicts, explains, plots, exports and saves.
+    """A classifier of a saved tree that cannot train: it predicts, explains, plots, exports and saves.
 
     `fit`, `verify`, `prove` and `edit` need the method of the training, which the file does not have.
     """
@@ -53,7 +53,7 @@ class SavedTreeClassifier(TreeClassifier):
         _refuse_to_train()
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> NoReturn:
-        """Raise ValueError, which names the command that judges a file."""
+        """Raise ValueError; the message names the command that checks a file."""
         raise ValueError(
             "The training of this tree is not known, so its rows cannot be read as then. Run: octweb verify MODEL.json DATA"
         )
@@ -71,7 +71,7 @@ class SavedTreeClassifier(TreeClassifier):
 
 
 def load(path: str | Path) -> TreeClassifier:
-    """Return the classifier of a model file, fitted, with its certificate.
+    """Load a model file as a fitted classifier with its certificate.
 
     It predicts, explains, exports, verifies and saves like the classifier that was fitted. Proofs and editing sessions need a search,
     so they need another `fit`.
@@ -90,7 +90,7 @@ def load(path: str | Path) -> TreeClassifier:
     Raises
     ------
     ModelFileError
-        If the file is no model file.
+        If the file is not a model file.
     """
     model = read_model(path)
     if model.method in ESTIMATORS and model.certificate:

@@ -1,4 +1,4 @@
-"""Progress bar and Ctrl-C of `fit` in notebooks and shells.
+"""Show the progress of `fit` in notebooks and shells, and handle Ctrl-C.
 
 In a script, no bar is drawn, and Ctrl-C raises KeyboardInterrupt as usual.
 """

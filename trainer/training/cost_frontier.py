@@ -1,4 +1,4 @@
-"""Search the least cost of trees for each number of leaves."""
+"""Find the least cost of trees for each number of leaves."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class CostFrontier:
 
 
 def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | None = None) -> CostFrontier | None:
-    """Search the least cost for each number of leaves up to `max_leaves`; None if there is nothing to search.
+    """Find the least cost for each number of leaves up to `max_leaves`; None if there is nothing to search.
 
-    Trees of hyperplanes need the setting `pareto` for it.
+    For trees of hyperplanes, the setting `pareto` must be on.
 
     Raises
     ------

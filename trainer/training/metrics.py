@@ -1,4 +1,4 @@
-"""Metrics of a model file, on training rows, held-out rows and folds."""
+"""Compute metrics for model files, on training rows, held-out rows and folds."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None, constant: i
 
 
 class JudgedRows:
-    """Group, correct weight and weight of validation rows, collected fold by fold."""
+    """Collector of the groups, correct weights and weights of validation rows, fold by fold."""
 
     def __init__(self) -> None:
         self._groups: list[np.ndarray] = []

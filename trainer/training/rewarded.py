@@ -45,7 +45,10 @@ def with_reward(result: TrainResult, request: TrainRequest, earned: FloatArray |
 
 
 def best_reward(request: TrainRequest, earned: FloatArray | None) -> dict[str, Any]:
-    """Return the total reward of the best answers of all rows: a reward is this less a cost; empty without rewards."""
+    """Return the total reward if every row gets its best answer; empty without rewards.
+
+    The reward of a tree is this total minus the cost of its answers.
+    """
     if earned is None:
         return {}
     weights: CountArray | None = request.weights
@@ -56,6 +59,6 @@ def best_reward(request: TrainRequest, earned: FloatArray | None) -> dict[str, A
 
 
 def best_reward_sentence(record: dict[str, Any], unit: str) -> str:
-    """Explain what a cost means if answers have rewards."""
+    """Return a sentence that explains costs if answers have rewards."""
     earns = f"{record['best_reward']:.6g} {unit}".rstrip()
     return f"A cost is what the best answer of a row earns more: with the best answers, all rows earn {earns}."

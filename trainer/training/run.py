@@ -1,4 +1,4 @@
-"""A training run: problem, method, tree, certificate, model file.
+"""Run a training from its request to tree, certificate and model file.
 
 The method runs in a worker thread (`trainer.training.supervised_thread`), because Python delivers signals to the main thread.
 """

@@ -61,7 +61,7 @@ def warm(method_id: str) -> None:
 
 
 def warm_workbench() -> None:
-    """Use a tiny workbench: wishes, prices, and all good trees with a filter."""
+    """Compile the kernels of the workbench: complete a tree, price it and count good trees."""
     table, labels = _rows(METHOD, ROWS, 2)
     problem = pose(table, labels, METHOD.settings({"leaf_penalty": 0.01}))
     bench = Workbench(problem, depth=4)

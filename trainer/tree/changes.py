@@ -13,7 +13,10 @@ MOST_NAMED = 5  # limit on the columns that are named
 
 
 def tree_changes(old: Tree, new: Tree) -> list[str]:
-    """Return what is different in `new`, the most telling first, as clauses with a verb; empty for the same rules."""
+    """Return the differences of `new` from `old` as clauses with a verb, the most important first.
+
+    The list is empty if questions, answers and sides of empty cells are the same.
+    """
     if _rules(old) == _rules(new):
         return [] if _empty_sides(old) == _empty_sides(new) else ["treats empty cells in another way"]
     changes = _root_changes(old, new)

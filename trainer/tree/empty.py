@@ -16,7 +16,7 @@ from trainer.tree.splits import Split
 def settle_empty(
     tree: Tree, matrix: FloatArray, *, fills: Mapping[int, float] | None = None, follow: bool = True
 ) -> Tree:
-    """Give each split of a column that learns a side for empty cells, or a value in their place.
+    """Give each split of a column that learns from empty cells a side for them, or a value in their place.
 
     Parameters
     ----------
@@ -75,7 +75,10 @@ def _learns(tree: Tree, split: Split) -> bool:
 
 
 def _settle_sum(split: Split, holes: Collection[int], fills: Mapping[int, float], follow: bool) -> Split:
-    """Fill the columns without empty training cells too, or refuse their empty cells; `holes` are those with some."""
+    """Fill also the columns without empty training cells, or refuse their empty cells.
+
+    `holes` are the columns with empty training cells.
+    """
     complete = {f for f in split.numbers if f not in holes}
     has_empty = len(complete) < len(split.numbers)
     if not (follow or has_empty):
