@@ -1,4 +1,7 @@
-"""Threads that work on one tree: each takes an open node, or helps another thread with its node if none is open."""
+"""Share the work on one tree among threads.
+
+Each thread takes an open node. If none is open, it helps another thread with its node.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class _SharedTask:
 
 @dataclass(kw_only=True)
 class WorkerPool(Generic[Job]):
-    """`threads` workers, the calling thread among them. Jobs are taken in the order of their places."""
+    """Pool of `threads` workers, the calling thread among them; jobs are taken in the order of their places."""
 
     threads: int = 1
     _open: list[tuple[tuple[int, ...], Job]] = field(default_factory=list)
@@ -30,7 +33,7 @@ class WorkerPool(Generic[Job]):
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def run(self, place: tuple[int, ...], job: Job, work: Callable[[Job], list[tuple[tuple[int, ...], Job]]]) -> None:
-        """Do the job and all that `work` returns for it, until none is left; an error of any thread is raised here.
+        """Run a job and all jobs that `work` returns, until none is left; raise an error of any thread here.
 
         Places of jobs must be unique.
         """

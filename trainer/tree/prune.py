@@ -24,7 +24,10 @@ Alpha = Fraction | float  # math.inf means never
 
 
 def collapses(tree: Tree) -> list[Alpha]:
-    """Return for each node the smallest alpha that turns it into a leaf; inf if it is one, or an ancestor collapses first."""
+    """Return for each node the smallest alpha that turns it into a leaf.
+
+    It is inf for a leaf, and for a branch below one that collapses first.
+    """
     nodes = tree.nodes
     n = max(1, nodes[0].rows)
     error = [node.rows - node.counts[node.label] for node in nodes]
@@ -99,10 +102,11 @@ def alphas_between(ends: Sequence[Fraction]) -> tuple[Fraction, ...]:
 
 
 def pruned_errors(tree: Tree, X: FloatArray, y: CodeArray, w: CountArray, grid: Sequence[Fraction]) -> CountArray:
-    """Return the weight of the misclassified rows after pruning with each alpha of an ascending `grid`, int64 (len(grid),).
+    """Return the weight of the misclassified rows after pruning with each alpha of an ascending `grid`, int64
+    (len(grid),).
 
-    The rows X (n, columns), y (n,), w (n,) are routed once. A node decides from the alpha at which it collapses to the
-    one at which a node above it does.
+    The rows X (n, columns), y (n,), w (n,) are routed once. A node is a leaf from the alpha at which it
+    collapses to the one at which an ancestor does.
     """
     thresholds = collapses(tree)
     classes = len(tree.nodes[0].counts)

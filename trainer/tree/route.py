@@ -117,7 +117,10 @@ def leaves_of(X, nodes, cuts, terms, coefficients, fills, member, out):
 
 
 def apply(flat: FlatTree, X: FloatArray) -> CodeArray:
-    """Return the index of the leaf that each row reaches, int32 (n,); X is (n, columns), of any numbers in any order."""
+    """Return the index of the leaf that each row reaches, int32 (n,).
+
+    X is (n, columns), of any numeric type and memory order.
+    """
     if not X.flags.c_contiguous or X.dtype != np.float64:
         flat, X = _asked_columns(flat, X)
     out = np.empty(len(X), np.int32)
@@ -126,7 +129,7 @@ def apply(flat: FlatTree, X: FloatArray) -> CodeArray:
 
 
 def _asked_columns(flat: FlatTree, X: FloatArray) -> tuple[FlatTree, FloatArray]:
-    """Return the tree over the columns that it asks, and these columns as a C-ordered float64 matrix."""
+    """Return the tree over the columns that it tests, and these columns as a C-ordered float64 matrix."""
     of_nodes = flat.nodes[:, 1]
     of_terms = flat.terms[:, 0]
     asked = np.unique(np.concatenate([of_nodes[of_nodes >= 0], of_terms]))
@@ -134,7 +137,7 @@ def _asked_columns(flat: FlatTree, X: FloatArray) -> tuple[FlatTree, FloatArray]
     nodes[:, 1] = np.where(of_nodes < 0, of_nodes, np.searchsorted(asked, of_nodes))
     terms = flat.terms.copy()
     terms[:, 0] = np.searchsorted(asked, of_terms)
-    # no column asked: the kernel still needs the number of rows
+    # without any tested column, the kernel still needs the number of rows
     cells = np.empty((len(X), len(asked)))
     for k, column in enumerate(asked):
         cells[:, k] = X[:, column]

@@ -1,1 +1,1 @@
-"""Requests of the workbench: the best tree under constraints, and all good trees."""
+"""Answer requests of the workbench: best trees under constraints, and good trees."""

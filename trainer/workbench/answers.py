@@ -51,7 +51,7 @@ def complete(
     monitor: Monitor,
     reasons: dict[str, str] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Find the best tree with the wishes, and its changes against the version that the editing began with."""
+    """Find the best tree with the wishes, and compare it with `base`, the version where editing began."""
     completion = session.complete(wishes, monitor)
     try:
         result = session.result(completion, monitor, reasons=reasons)

@@ -1,4 +1,4 @@
-"""Store all good trees in short form, so that each answers any row."""
+"""Store all good trees in short form, so that they vote on any row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Ballot:
     trees: Sequence[ShortTree]
 
     def votes(self, row: FloatArray, classes: int) -> list[int] | None:
-        """Return how many trees answer each class for a row (columns,); None if an empty cell meets one of the questions.
+        """Return how many trees predict each class for a row (columns,); None if an empty cell meets a
+        question.
 
         For an empty cell that training did not see, each tree has its own side, which the short form does not store.
         """
@@ -61,5 +62,8 @@ def _short(bench: Workbench, shape: Shape, rows: np.ndarray, numbers: dict[int, 
 
 
 def ballot_from_json(record: Mapping[str, Any], schema: Sequence[ColumnSchema]) -> Ballot:
-    """Read the record of `ballot_record`; raise KeyError, TypeError or TrainerError for columns that the schema lacks."""
+    """Build the ballot from the record of `ballot_record`.
+
+    Raise KeyError, TypeError or TrainerError for columns that the schema lacks.
+    """
     return Ballot([split_from_json(split, schema) for split in record["questions"]], record["trees"])

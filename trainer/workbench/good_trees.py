@@ -228,7 +228,10 @@ class GoodRecord:
         ]
 
     def _tolerance(self) -> list[list[float | int]]:
-        """Return excess costs as shares of the least cost, each with its number of trees; fewer than 2 MOST_STEPS, and the last."""
+        """Return pairs of an excess cost, as a share of the least cost, and its number of trees.
+
+        Fewer than 2 MOST_STEPS pairs are chosen evenly, and the last one is added.
+        """
         numbers = self.good.numbers()
         least = self.good.least + self.bench.rows_beyond * self.Q
         steps = numbers[:: max(1, len(numbers) // MOST_STEPS)]

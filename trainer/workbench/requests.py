@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 class ConflictError(InfeasibleError):
-    """The wishes contradict each other; without any one of `conflict`, the others would not."""
+    """The wishes contradict each other; without any one of `conflict`, the others of it can be kept."""
 
     def __init__(self, message: str, conflict: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -461,14 +461,20 @@ class WorkbenchSession:
         return bench
 
     def _copies(self, rows: list[int]) -> list[int]:
-        """Return a copy with the same values as each of these rows; rows that are like no row with a weight have none."""
+        """Return, for each of these rows, the index of a copy with the same values.
+
+        Rows without such a copy are left out.
+        """
         _, same = same_rows(self._good_problem.matrix)
         copies = rows_of_copies(self._good_problem)
         copy = dict(zip(same[copies[::-1]].tolist(), range(len(copies))[::-1], strict=True))
         return [copy[group] for group in same[rows].tolist() if group in copy]
 
     def agree_rows(self, request: GoodRequest) -> list[int] | None:
-        """Return the training rows, from 0, on which trees must agree; None for all. Lines of a range that do not train are skipped."""
+        """Return the training rows, from 0, on which trees must agree; None for all.
+
+        Lines of a range that do not train are skipped.
+        """
         text = (request.agree_rows or "all").strip()
         if text.lower() == "all":
             return None
@@ -541,7 +547,7 @@ def line_ranges(text: str, *, most: int) -> list[range]:
 
 
 def run_in_thread(work: Callable[[], T], monitor: Monitor, bench: Bench) -> T:
-    """Run `work` in a thread and return its result; meanwhile check time, memory and signals in this one."""
+    """Run `work` in another thread and return its result; meanwhile check time and memory in this thread."""
     outcome: list[T | BaseException] = []
 
     def run() -> None:

@@ -60,7 +60,7 @@ def quote(value: str) -> str:
 
 
 def dialect(tree: Tree, name: str, place: dict[int, int]) -> Braces:
-    """Return the tests in C."""
+    """Return the C syntax of the tests; `place` maps used columns to cells of the row."""
     return Braces(
         schema=tree.schema,
         number=lambda j: f"row[{place[j]}].number",

@@ -59,7 +59,7 @@ def _end() -> list[str]:
 
 
 def dialect(tree: Tree) -> Braces:
-    """Return the tests in Java."""
+    """Return the Java syntax of the tests."""
     return by_name(
         tree,
         same=lambda name, word, missing: f"{word}.equals(text(row, {name}, {missing or 'null'}))",

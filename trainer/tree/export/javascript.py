@@ -50,7 +50,7 @@ def _refusal(column: str) -> str:
 
 
 def dialect(tree: Tree) -> Braces:
-    """Return the tests in JavaScript."""
+    """Return the JavaScript syntax of the tests."""
     return by_name(
         tree,
         same=lambda name, word, missing: f"text(row, {name}{f', {missing}' if missing else ''}) === {word}",

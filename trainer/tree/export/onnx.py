@@ -70,7 +70,10 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
 
 
 def input_names(tree: Tree) -> dict[int, str]:
-    """Return the input of each column, if inputs are columns: the column's name, unless it is empty or taken."""
+    """Return the input name of each column, for models with one input per column.
+
+    It is the column's name, unless that is empty or taken.
+    """
     names: dict[int, str] = {}
     for j, column in enumerate(tree.schema):
         name = column.name

@@ -70,7 +70,7 @@ def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> 
 
 
 class _FieldNames:
-    """Field names of one document, which must differ."""
+    """Registry of the field names of one document, which must be unique."""
 
     def __init__(self, used_names: list[str]) -> None:
         self._taken = set(used_names)

@@ -63,7 +63,7 @@ def literal(value: float) -> str:
 
 
 def dialect(tree: Tree) -> Braces:
-    """Return the tests in R; NA counts as false."""
+    """Return the R syntax of the tests; NA counts as false."""
     schema = tree.schema
     return Braces(
         schema=schema,

@@ -328,7 +328,7 @@ def fits_beside_band(width: float) -> bool:
 
 
 def leaves_below(tree: Tree, node: int) -> list[Node]:
-    """Return the leaves below a node from left to right; a leaf gives itself."""
+    """Return the leaves below a node from left to right; for a leaf, itself."""
     leaves = []
     waiting = [node]
     while waiting:

@@ -13,7 +13,7 @@ PIECES = re.compile(r"[^_\s.\-/]*[_\s.\-/]*")
 
 
 def short_names(names: Sequence[str], length: int = NAME_LENGTH) -> list[str]:
-    """Return names of about `length` letters at most, all different where they were.
+    """Shorten names to about `length` letters; names that differ stay different.
 
     Long names that begin or end alike lose the common part ("…region_14…"). Other long names lose their end, a single
     one its middle. If two would look the same, both keep more letters.

@@ -35,7 +35,7 @@ Unseen = Mapping[int, tuple[int, int]]
 
 
 class _Text:
-    """The words of the picture, gathered into one trace."""
+    """Collector of the words of a picture, for one text trace."""
 
     def __init__(self) -> None:
         self.x: list[float] = []

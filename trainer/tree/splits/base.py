@@ -271,11 +271,18 @@ class Split(ABC):
         return None
 
     def brief(self, schema: Schema, most: int | None = None) -> str:
-        """Return the test in one line: its text, or the number of columns that it weighs; at most `most` categories are listed."""
+        """Return the test in one line: its text, or the number of columns of a long sum.
+
+        At most `most` categories are listed.
+        """
         return f"Weighs {len(self.used)} columns" if self.many else self.text(schema, most)
 
     def limit_categories(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Split:
-        """Return the test for the rows `matrix` with at most `most` of the sizes[j] categories of column j on one of its sides."""
+        """Return a test that agrees on the rows of `matrix`, with at most `most` categories on one side if
+        possible.
+
+        `sizes[j]` is the number of categories of column j.
+        """
         return self
 
     def size(self, schema: Schema) -> int:
