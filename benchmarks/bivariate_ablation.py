@@ -35,7 +35,10 @@ CHANGES = {
 
 
 def line(name: str, change: str, data: SplitData, options: SearchOptions, limit: float, base: float) -> float:
-    """Run the root search, print its seconds and their ratio to `base` (0: to itself), and return the seconds."""
+    """Run the root search and print its time.
+
+    The printed ratio is the seconds divided by `base`, or 1 if `base` is 0. Returns the seconds.
+    """
     start = time.process_time()
     split = best_split(data, np.arange(len(data.y)), options, stopped=lambda: time.process_time() > start + limit)
     seconds = time.process_time() - start
@@ -51,7 +54,7 @@ def line(name: str, change: str, data: SplitData, options: SearchOptions, limit:
 
 
 def points_of_rows(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
-    """Return every row as its own point, in the order that the sweep needs."""
+    """Return a point for each row, without merging equal rows, in the order that the sweep expects."""
     u = columns.u
     v = columns.v
     order = np.lexsort((v, u))
@@ -60,7 +63,7 @@ def points_of_rows(columns: ColumnPair, y: CountArray, weight: CountArray, total
 
 
 def data_set(name: str, data: SplitData, limit: float) -> None:
-    """Print one line for each change."""
+    """Print one line for each variant of the search on a data set."""
     base = 0.0
     for change, options in CHANGES.items():
         seconds = line(name, change, data, options, limit, base)

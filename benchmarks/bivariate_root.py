@@ -34,7 +34,7 @@ PLAIN_SECONDS = 10.0
 
 
 def make_table(name: str, n: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Generate two columns, class codes, and the number of classes."""
+    """Generate two columns; return them with the class codes and the number of classes."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 2))
     if name == "oblique rule, 10 % noise":
@@ -50,7 +50,7 @@ def make_table(name: str, n: int) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
-    """Return the merged points of two columns."""
+    """Return the points of two columns, with equal rows merged."""
     integers = whole_numbers(X)
     points = node_points(integers, *codes_of(integers), np.arange(len(y)))
     total = np.bincount(y, minlength=classes).astype(np.int64)
@@ -60,7 +60,7 @@ def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
 
 
 def timed_search(points: Points, options: SearchOptions, seconds: float) -> tuple[float, object]:
-    """Return seconds and result of a search that is stopped after `seconds`."""
+    """Return the seconds and the result of a search with a time limit of `seconds`."""
     start = time.perf_counter()
     end = start + seconds
     result = search_pair(points, options, Workspace(), cap=lambda own: own, stopped=lambda: time.perf_counter() > end)
@@ -76,7 +76,7 @@ def timed_sweep(points: Points) -> tuple[float, float]:
 
 
 def made_pairs(n: int) -> None:
-    """Print one line for each kind of generated columns."""
+    """Print one line for each kind of generated column."""
     print(f"{'data':28} {'points':>7} {'search s':>9} {'boxes':>8} {'sweep/search':>13} {'plain/search':>13}")
     for name in ("oblique rule, 10 % noise", "10 gaussians", "integers 0-99, 10 gaussians", "noise"):
         points = pair(*make_table(name, n))
@@ -129,7 +129,7 @@ def data_set(folder: Path, name: str, pairs: int) -> None:
 
 
 def main() -> None:
-    """Compile, then print the chosen table."""
+    """Compile the kernels, then print the chosen table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--data", nargs="*", default=[], metavar="NAME")

@@ -49,7 +49,11 @@ def _timed_serve(crew: WorkerPool[Any], work: Any) -> None:
 
 
 def fit_timed(method: str, X: np.ndarray, y: np.ndarray, **options: Any) -> tuple[Any, float, float, float]:
-    """Return the classifier, wall seconds, CPU seconds, and CPU seconds without all but the busiest worker thread."""
+    """Fit a classifier and measure its time.
+
+    Returns the classifier, wall seconds, CPU seconds, and CPU seconds with only the busiest of the worker
+    threads.
+    """
     spent_in_threads.clear()
     wall = time.perf_counter()
     cpu = time.process_time()
@@ -78,7 +82,7 @@ def threads(name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float, r
 
 
 def against_package(python: str, name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float) -> None:
-    """Print one line: CPU seconds of our methods and of the package, and their ratios."""
+    """Print one line with the CPU seconds of our methods and of the package, and their ratios."""
     # The package climbs from ten starts, so `oc1` gets as many.
     more: dict[str, dict[str, int]] = {"bivariate": {}, "oc1": {"restarts": 10}}
     fits = {method: fit_timed(method, X, y, depth=depth, **options) for method, options in more.items()}
@@ -103,7 +107,7 @@ def against_package(python: str, name: str, X: np.ndarray, y: np.ndarray, depth:
 
 
 def main() -> None:
-    """Compile, then print a Markdown table."""
+    """Compile the kernels, then print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="*", default=["banknote", "wdbc", "vehicle"], metavar="NAME")
     parser.add_argument("--depth", type=int, default=4)

@@ -39,7 +39,7 @@ def table(path: Path, rows: int, columns: int, values: int) -> None:
 
 
 def run_measured(command: list[str]) -> tuple[float, float, float, str]:
-    """Run a program; return its peak memory in GiB, wall seconds, processor seconds, and output."""
+    """Run a program; return its peak memory in GiB, wall seconds, processor seconds and output."""
     with tempfile.TemporaryFile("w+") as out:
         start = time.perf_counter()
         process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)

@@ -19,12 +19,18 @@ sys.path.insert(0, str(ROOT))  # `python benchmarks/NAME.py` must find the train
 
 
 def data_folder() -> Path | None:
-    """Return the folder OCTWEB_BENCH_DATA (default ../shared/data), or None if it has no data sets."""
+    """Return the folder with data sets, or None if it has no manifest.
+
+    The folder is OCTWEB_BENCH_DATA, by default ../shared/data.
+    """
     return FOLDER if (FOLDER / "manifest.json").exists() else None
 
 
 def encodings() -> Path | None:
-    """Return the folder with the published binary encodings and results; None and a printed note if it is missing."""
+    """Return the folder with the published binary encodings and results.
+
+    If they are missing, prints a note and returns None.
+    """
     if (FOLDER / "encoded").is_dir():
         return FOLDER
     print("The published encodings and results are not here; set OCTWEB_BENCH_DATA.")
@@ -41,7 +47,10 @@ def numeric(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Return the CPU seconds of the fastest run, and the last answer. Runs longer than 2 s are not repeated."""
+    """Return the CPU seconds of the fastest run, and the last answer.
+
+    A run of more than 2 s is the last one.
+    """
     fastest = float("inf")
     answer = None
     for _ in range(repeats):

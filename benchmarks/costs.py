@@ -66,7 +66,7 @@ def search(X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, depth: int,
 
 
 def peer(kind: str, X: np.ndarray, y: np.ndarray, costs: np.ndarray, depth: int, limit: float) -> Any:
-    """Return pystreed's tree of least cost, for a cost matrix or for costs of each row."""
+    """Return pystreed's tree of least cost, from a cost matrix or from costs of each row."""
     import pystreed
     from pystreed.cstreed import FeatureCostSpecifier
 
@@ -78,7 +78,7 @@ def peer(kind: str, X: np.ndarray, y: np.ndarray, costs: np.ndarray, depth: int,
 
 
 def compare(folder: Path, name: str, depth: int, repeats: int, limit: float) -> dict[str, float]:
-    """Print one line; return the ratio of times of each comparison."""
+    """Print one line for a table; return the time ratio of each comparison."""
     X, y = load(folder, name)
     errors, _ = best(lambda: search(X, y, None, depth, limit), repeats)
     ratios: dict[str, float] = {}
@@ -104,7 +104,7 @@ def compare(folder: Path, name: str, depth: int, repeats: int, limit: float) -> 
 
 
 def main() -> None:
-    """Print one line per table and depth, and the median and worst ratio."""
+    """Print one line for each table and depth, and the median and worst ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0)

@@ -30,7 +30,10 @@ TARGET = "class"
 
 
 def kernel(rows: int) -> dict[str, float]:
-    """Count random features of two classes; return rows and processor seconds, without the time to draw them."""
+    """Count random binary features of two classes.
+
+    Returns the rows and the processor seconds, without the time to generate the features.
+    """
     from trainer.counts.kernels import add_counts
     from trainer.counts.sets import number_of_sets
 
@@ -48,7 +51,7 @@ def kernel(rows: int) -> dict[str, float]:
 
 
 def write_table(path: Path, rows: int, columns: int) -> None:
-    """Write numbers with two decimals; the class depends on three columns, with noise."""
+    """Write a Parquet table of numbers with two decimals, whose class depends on three columns and noise."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

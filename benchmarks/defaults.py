@@ -38,7 +38,7 @@ FOLDS = 5
 
 
 class Figures(NamedTuple):
-    """Accuracy on unseen rows and mean leaves of each method; CPU seconds of all fits of `exact`."""
+    """Results on one table: accuracy on unseen rows, mean leaves, and CPU seconds of all fits of `exact`."""
 
     base: float
     cart: float
@@ -69,7 +69,7 @@ def pruned_cart(X: np.ndarray, y: np.ndarray) -> DecisionTreeClassifier:
 
 
 def measure(X: np.ndarray, y: np.ndarray) -> Figures:
-    """Evaluate each method on the same folds."""
+    """Evaluate all methods on the same folds."""
     right = np.zeros(3, int)
     leaves = np.zeros(2)
     seconds = 0.0
@@ -101,7 +101,7 @@ def command(X: np.ndarray, y: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Print one line per table, and a summary."""
+    """Print one line for each table, and a summary."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=(*SAMPLES, *TABLES))
     parser.add_argument("--command", action="store_true", help="also by the command line")

@@ -43,7 +43,7 @@ NO_LIMIT = 1000  # more splits than any of these tables has features
 
 
 class Run(NamedTuple):
-    """The result of a program: seconds, cost of its tree in rows, lower bound, and whether it claims a proof."""
+    """The result of one program: seconds, cost of its tree in rows, lower bound, and whether it claims a proof."""
 
     seconds: float
     cost: float
@@ -67,7 +67,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def load_ordinal(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a feature for each value of a column of numbers but its largest: at most this value?"""
+    """Return a feature "at most this value" for each value of a column except its largest, and the class codes."""
     table = pd.read_csv(DATA / f"{name}.csv")
     columns = table.iloc[:, :-1]
     questions = [columns[c] <= value for c in columns for value in sorted(columns[c].unique())[:-1]]
@@ -76,7 +76,11 @@ def load_ordinal(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def proof_text(X: np.ndarray, y: np.ndarray, penalty: str, cost: float, limit: float) -> str:
-    """Return steps, seconds to write and seconds to check of the proof of a cost; 'none' beyond the limit."""
+    """Prove a cost and check the proof.
+
+    Returns the number of steps, the seconds to write and the seconds to check as text, or "none" if the proof
+    exceeds the limit.
+    """
     leaf = Fraction(penalty) * len(y)
     classes = int(y.max()) + 1
     problem = BinaryProblem(X, y, n_classes=classes, depth=X.shape[1], leaf_cost=leaf)
@@ -144,7 +148,10 @@ def cell(run: Run | None) -> str:
 
 
 def attempt(solver: Callable[..., Run], *question: object, limit: float) -> Run | None:
-    """Run a peer in a child process; return None if it fails, or exceeds its limit by half plus 5 s."""
+    """Run a peer in a child process.
+
+    Returns None if the peer fails or takes more than 1.5 times its limit plus 5 s.
+    """
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
     child = context.Process(target=lambda: queue.put(solver(*question, limit)))

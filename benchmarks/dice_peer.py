@@ -47,7 +47,7 @@ def child(path: str) -> int:
     frame = pd.DataFrame(case["table"], columns=[*columns, "outcome"])
 
     class Model:
-        """The tree with the part of scikit-learn's interface that dice-ml uses."""
+        """Offer a tree through the part of scikit-learn's interface that dice-ml uses."""
 
         classes_ = np.arange(len(classes))
 

@@ -52,7 +52,7 @@ def client() -> Any:
 
 
 def post_timed(api: Any, address: str, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-    """POST a call that waits for its result; return the seconds and the answer."""
+    """POST to an address and wait for the result; return the seconds and the answer."""
     begun = time.perf_counter()
     answer = api.post(f"{address}?wait=10", body, format="json")
     seconds = time.perf_counter() - begun
@@ -88,7 +88,11 @@ def edits_of(api: Any, address: str, names: list[str], options: argparse.Namespa
 
 
 def runs_of(api: Any, dataset: str, options: argparse.Namespace) -> list[tuple[float, float, float]]:
-    """Run `options.runs` trainings of depth 2; return seconds until taken, until the first report, and until done."""
+    """Run `options.runs` trainings of depth 2.
+
+    Returns three times of each, in seconds: until a worker took it, until its first report, and until its
+    end.
+    """
     runs = []
     for number in range(options.runs):
         body = {"dataset": dataset, "method": "exact", "name": f"run {number}", "parameters": {"depth": 2}}

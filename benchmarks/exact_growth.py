@@ -23,7 +23,11 @@ from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 
 def table(rows: int, columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return fair bits uint8 (rows, columns), and classes by a tree of depth 3 over seven of them, a tenth flipped."""
+    """Generate a table for the search.
+
+    Returns random bits uint8 (rows, columns), and the classes of a tree of depth 3 over seven columns, a
+    tenth of them flipped.
+    """
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (rows, columns), dtype=np.uint8)
     rule_columns = rng.choice(columns, 7, replace=False)
@@ -49,7 +53,7 @@ def measure(rows: int, columns: int, limit: float) -> float:
 
 
 def picture(by_rows: dict[int, float], by_columns: dict[int, float], titles: tuple[str, str], path: Path) -> None:
-    """Draw two log-log panels as PNG, or as HTML without a browser."""
+    """Draw two log-log charts as PNG, or as HTML if there is no browser."""
     import plotly.graph_objects as go
     from mip_benchmark import photograph
     from plotly.subplots import make_subplots
@@ -68,7 +72,10 @@ def picture(by_rows: dict[int, float], by_columns: dict[int, float], titles: tup
 
 
 def main() -> None:
-    """Measure growth with columns, then with rows, since the former tables are smaller; print and draw."""
+    """Measure, print and draw the growth of time and memory.
+
+    Columns come before rows, since their tables are smaller and peak memory never falls.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="*", default=[1000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--columns", type=int, nargs="*", default=[25, 50, 100, 200])

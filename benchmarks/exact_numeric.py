@@ -39,7 +39,7 @@ def load(file: str, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    """Print one line per table and depth."""
+    """Print one line for each table and depth."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--depths", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--limit", type=float, default=120.0)

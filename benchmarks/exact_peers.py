@@ -45,7 +45,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare(name: str, depth: int, penalty: str, repeats: int, limit: float) -> tuple[float, float]:
-    """Print one line, and return the ratios of time to pystreed and to DL8.5."""
+    """Print one line for a table; return the ratios of time to pystreed and to DL8.5."""
     X, y = load(name)
 
     def ours(leaf: str) -> ExactResult:
@@ -83,7 +83,7 @@ def leaves_of(tree: object) -> int:
 
 
 def main() -> None:
-    """Print one line per table and depth, and the median and worst ratios."""
+    """Print one line for each table and depth, and the median and worst ratios."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0)

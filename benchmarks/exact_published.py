@@ -66,7 +66,7 @@ def verdict(row: pd.Series, objective: float, bound: float, optimal: bool) -> st
 
 
 def main() -> None:
-    """Solve the instances, write one line per instance, and print the summary."""
+    """Solve the instances, write a CSV row for each, and print the summary."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--depths", type=int, nargs="+", default=[1, 2, 3, 4])
@@ -113,7 +113,7 @@ def main() -> None:
 
 
 def summary(groups: dict[tuple, list[dict]]) -> None:
-    """Print one line per depth."""
+    """Print one line for each depth."""
     print("depth  instances  solved  <=1 s  median CPU s  max CPU s  agrees  equals  improves  open  disagrees")
     for (depth,), rows in sorted(groups.items()):
         cpu = np.array([r["cpu"] for r in rows])

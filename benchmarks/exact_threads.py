@@ -32,7 +32,10 @@ LONG = 2.0  # seconds; a longer call is not repeated, but short ones vary by a t
 
 
 def solve_timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResult, float, float]:
-    """Return the result, CPU seconds of the longest way, and wall seconds."""
+    """Solve a table.
+
+    Returns the result, the CPU seconds of the main thread plus the busiest worker, and wall seconds.
+    """
     table = pd.read_csv(DATA / "encoded" / f"{name}_enc.csv.gz")
     X = table.drop(columns="target").to_numpy(np.uint8)
     y = table["target"].to_numpy(np.int32)
@@ -54,7 +57,7 @@ def solve_timed(name: str, depth: int, threads: int, limit: float) -> tuple[Exac
 
 
 def main() -> int:
-    """Print one line per table; return 1 if two proved trees differ."""
+    """Print one line for each table; return 1 if two proved trees differ."""
     parser = argparse.ArgumentParser()
     parser.add_argument(
         "--tables", nargs="+", default=["credit_QB_5", "wdbc_QT_5", "ionosphere_QT_5", "wpbc_QB_5", "ozone-one_QT_5"]

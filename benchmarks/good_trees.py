@@ -96,7 +96,7 @@ def _peer(program: str, path: str) -> Callable[[], int]:
 
 
 def ties(path: str) -> int:
-    """Count with TreeFARMS at depth 3, with the classes both ways round and the columns in both orders."""
+    """Count with TreeFARMS at depth 3, with both codings of the classes and both orders of the columns."""
     import pandas as pd
     from treefarms import TREEFARMS as Model
 
@@ -223,14 +223,14 @@ def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dic
 
 
 def _runs_again(program: str, runs: dict[str, list[dict[str, Any]]]) -> bool:
-    """Whether a peer runs again: its runs were brief, and, for `ALL`, TreeFARMS was not stopped."""
+    """Return whether a peer runs again: its runs were brief, and, for `ALL`, TreeFARMS was not stopped."""
     if program == ALL and any(one.get("count") is None for one in runs.get("TreeFARMS", ())):
         return False
     return all(one.get("seconds", BRIEF) < BRIEF for one in runs.get(program, ()))
 
 
 def _median(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the first result with the median and range of seconds of all runs, or the first failure."""
+    """Return the first result with the median and range of seconds of all runs, or the first failed run."""
     failed = [one for one in runs if "failed" in one]
     seconds = [one["seconds"] for one in runs if "failed" not in one]
     return (
@@ -254,7 +254,7 @@ def _line(name: str, program: str, one: dict[str, Any], ours: float) -> None:
 
 
 def verdict(results: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Print on how many tables each target holds."""
+    """Print on how many tables octweb reaches each target."""
     for program, least in (("TreeFARMS", FASTER), ("PRAXIS, approximate", 1)):
         finished = {name: one for name, one in results.items() if "seconds" in one.get(program, {})}
         if not finished:

@@ -42,7 +42,10 @@ def main() -> None:
 
 
 def replay(data: Path, rows: int) -> None:
-    """Create the model, count its year, evaluate the counts, and print the sentences of the page."""
+    """Simulate the year of a model.
+
+    Counts its decisions, evaluates them, and prints the alarms and sentences of its page.
+    """
     from django.core.management import call_command
     from django.utils import timezone
 
@@ -62,7 +65,7 @@ def replay(data: Path, rows: int) -> None:
 
 
 def approved_model(data: Path):
-    """Return a model of the table that was approved a year ago."""
+    """Train a model of the table, approve it, and return it with an approval dated a year ago."""
     from django.contrib.auth import get_user_model
     from django.utils import timezone
 
@@ -87,7 +90,7 @@ def approved_model(data: Path):
 
 
 def answer_year(model, rows: int) -> None:
-    """Count the answers to sampled held-out rows, day by day up to yesterday."""
+    """Sample held-out rows, and count the model's answers to them, day by day up to yesterday."""
     from octweb.core.tally import SECONDS_OF_DAY, Key
     from octweb.life.counting import add_counts
     from octweb.registry.document.model_files import model_file

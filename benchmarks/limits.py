@@ -40,10 +40,11 @@ REFUSED = ("takes two classes", "too many", "does not name classes", "takes at m
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A table of random cells whose classes depend on no column, so that no search ends at once.
+    """The shape of a table of random cells whose classes depend on no column, so that every search takes
+    long.
 
-    `levels` is the number of distinct values of a numeric column, 0 for continuous values. There are `categories`
-    categorical columns with `words` categories each.
+    `levels` is the number of distinct values of a numeric column, 0 for continuous values. There are
+    `categories` categorical columns with `words` categories each.
     """
 
     rows: int
@@ -79,7 +80,10 @@ SHAPES = {
 
 
 def write(shape: Shape, path: Path) -> None:
-    """Write the table as CSV, the same at every call. Every class and category has a row if there are enough rows."""
+    """Write the same table as CSV at every call.
+
+    With enough rows, each class and category occurs.
+    """
     rng = np.random.default_rng(0)
     n = shape.rows
     columns: dict[str, np.ndarray] = {}
@@ -102,10 +106,10 @@ def write(shape: Shape, path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """One run and how it ended.
+    """The measurements of one run, and how it ended.
 
-    `begin` is the seconds until the search began, `wall` those from there to the end of the process. `after` and
-    `processor` are the wall-clock and processor seconds after the limit or the signal.
+    `begin` is the seconds until the search began, `wall` those from there to the end of the process. `after`
+    and `processor` are the wall-clock and processor seconds after the limit or the signal.
     """
 
     method: str

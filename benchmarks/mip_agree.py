@@ -53,7 +53,7 @@ LEAST = Fraction(1, 10**6)
 
 
 def cell(make: Callable[[Instance], Formulation], inst: Instance, solver: Backend, limit: float) -> tuple[str, bool]:
-    """Return the result of a formulation as text, and whether it agrees with the exact search."""
+    """Solve with a formulation; return its result as text, and whether it agrees with the exact search."""
     optimum = make_start(inst, "exact", 600.0).bound
     assert optimum is not None
     began = time.process_time()

@@ -100,7 +100,7 @@ SHORT = ("monk1", "monk3", "balance-scale", "breast-cancer")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One instance."""
+    """An instance: a table with its rows, the depth and the leaf penalty."""
 
     name: str
     rows: int
@@ -115,7 +115,7 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sizes(folder: Path) -> dict[str, int]:
-    """Return the number of rows of every table, the smallest first."""
+    """Return the number of rows of each table, smallest first."""
     size_by_set = {}
     for path in sorted((folder / "encoded").glob("*_enc.csv.gz")):
         with gzip.open(path, "rt") as lines:
@@ -178,7 +178,7 @@ def within(solver: str, seconds: float) -> SolveOptions:
 
 
 def warm_up() -> None:
-    """Compile the kernels, so that no instance is charged for it."""
+    """Compile the kernels, so that no instance's time includes it."""
     X = np.random.default_rng(0).integers(0, 2, (40, 5)).astype(np.uint8)
     inst = instances.build(X, (X[:, 0] ^ X[:, 1] ^ X[:, 2]).astype(np.int32), depth=3, kappa=Fraction(1, 3))
     optimise(AcceleratedBendOCT(inst, DEFAULT), backend("scip"))
@@ -191,7 +191,10 @@ def key(record: dict[str, Any]) -> tuple[Any, ...]:
 def known_solves(
     records: Iterable[dict[str, Any]], solver: str, limit: float, clock: str
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the solves with this limit, or proved within a smaller one, by variant, table, depth and penalty."""
+    """Return the usable solves by variant, table, depth and penalty.
+
+    A solve is usable if it had this limit, or proved its tree within a smaller one.
+    """
     mine = [r for r in records if r["solver"] == solver and r.get("clock", "wall") == clock]
     mine = [r for r in mine if r["limit"] == limit or (r["optimal"] and r["limit"] < limit)]
     return {key(r)[:4]: r for r in sorted(mine, key=lambda r: (r["optimal"], r["limit"]))}
@@ -214,7 +217,10 @@ def geometric(runs: list[dict[str, Any]], limit: float) -> float:
 
 
 def speed(runs: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:
-    """Return the time in which the base solves its last instance, divided by the time in which `runs` solve as many."""
+    """Return how many times faster `runs` are than `base`.
+
+    Divides the time in which `base` solves its last instance by the time in which `runs` solve as many.
+    """
     theirs = sorted(r["seconds"] for r in base if r["optimal"])
     solved = sorted(r["seconds"] for r in runs if r["optimal"])
     return f"{theirs[-1] / solved[len(theirs) - 1]:.0f}" if theirs and len(solved) >= len(theirs) else "-"
@@ -223,7 +229,10 @@ def speed(runs: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:
 def solves_by_variant(
     records: list[dict[str, Any]], options: argparse.Namespace, selected: set[tuple[Any, ...]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the solves of a group by variant. Incomplete variants, which would look better, are named and left out."""
+    """Return the solves of a group by variant.
+
+    Leaves out incomplete variants, since they would look better, and prints their names.
+    """
     runs: dict[str, list[dict[str, Any]]] = {}
     known = known_solves(records, options.solver, options.limit, options.clock)
     for variant in VARIANTS:
@@ -253,9 +262,10 @@ def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
 
 
 def ratios(records: list[dict[str, Any]], solver: str, other: str) -> None:
-    """Print the processor time of one solver divided by that of another: geometric means by variant and depth.
+    """Print the processor time of one solver divided by that of another: geometric means by variant and
+    depth.
 
-    Instances that both prove count, with any limit.
+    Only instances that both prove count, with any limit.
     """
     best: dict[tuple[Any, ...], float] = {}
     for r in (r for r in records if r["optimal"]):
@@ -269,7 +279,7 @@ def ratios(records: list[dict[str, Any]], solver: str, other: str) -> None:
 
 
 def draw(runs: dict[str, list[dict[str, Any]]], limit: float, title: str, path: Path) -> None:
-    """Draw solved instances over time on the left and gaps of the rest on the right, as in the paper."""
+    """Draw solved instances over time on the left and the remaining gaps on the right, as in the paper."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 

@@ -45,7 +45,10 @@ def prove(
 
 
 def check_accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]:
-    """Compare with accel_oct_instances.csv, whose objectives are accuracy minus the penalty per leaf; return counts."""
+    """Compare with accel_oct_instances.csv; return counts of agreements and contradictions.
+
+    Its objectives are the accuracy minus the penalty for each leaf.
+    """
     count: Counter[str] = Counter()
     with (folder / "published" / "accel_oct_instances.csv").open() as lines:
         rows = [r for r in csv.DictReader(lines) if r["depth"] in options.depths and int(r["n"]) <= options.rows]
@@ -72,9 +75,9 @@ def check_accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]
 
 
 def strongtree(folder: Path, options: argparse.Namespace) -> Counter[str]:
-    """Compare with the proved runs of the approaches SAME in strongtree_results.csv, on rebuilt splits; return counts.
+    """Compare with the proved runs of the approaches SAME in strongtree_results.csv; return counts.
 
-    Their objective is -(1 - lambda) errors - lambda branchings.
+    The training rows are split as in that study. Their objective is -(1 - lambda) errors - lambda branchings.
     """
     from sklearn.model_selection import train_test_split
 

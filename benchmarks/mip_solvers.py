@@ -26,7 +26,7 @@ SOLVERS = ("scip", "gurobi")
 
 
 def slow(path: Path | None, limit: float) -> set[tuple[str, str, int, str]]:
-    """Return variant, table, depth and penalty of the cases that one of the solvers does not prove within the limit."""
+    """Return variant, table, depth and penalty of the cases that one of the solvers does not prove in time."""
     records = shared.records(path) if path else {}
     late = [r for r in records.values() if r["solver"] in SOLVERS and (not r["optimal"] or r["cpu"] > limit)]
     return {(r["variant"], r["name"], r["depth"], r["penalty"]) for r in late}

@@ -80,7 +80,11 @@ def read(name: str, entry: dict, most: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def with_holes(X: pd.DataFrame, by_value: bool) -> pd.DataFrame:
-    """Empty a fifth of the cells: at random, or large values four times as often as small ones."""
+    """Return the table with a fifth of its cells empty.
+
+    With `by_value`, large values become empty four times as often as small ones; else cells are chosen at
+    random.
+    """
     rng = np.random.default_rng(1)
     rank = X.rank(pct=True).to_numpy()
     chance = np.where(rank > 0.5, 1.6 * GONE, 0.4 * GONE) if by_value else np.full(X.shape, GONE)
@@ -88,7 +92,10 @@ def with_holes(X: pd.DataFrame, by_value: bool) -> pd.DataFrame:
 
 
 def tables(names: list[str], most: int) -> dict[str, tuple[pd.DataFrame, np.ndarray]]:
-    """Return the named tables, or all if there are no names. A complete table occurs twice."""
+    """Return the named tables, or all of them.
+
+    Each table without empty cells occurs twice, with cells emptied in two ways.
+    """
     entries = {entry["name"]: entry for entry in json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))}
     table_by_name = {name: read(name, entries[name], most) for name in EMPTY}
     for name in COMPLETE:
@@ -99,7 +106,10 @@ def tables(names: list[str], most: int) -> dict[str, tuple[pd.DataFrame, np.ndar
 
 
 def share_right(model: object, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
-    """Return the accuracy on the test rows. A refused row gets the majority class of the training rows."""
+    """Return the accuracy on the test rows.
+
+    A refused row gets the most frequent class of the training rows.
+    """
     labels, counts = np.unique(y[train], return_counts=True)
     answers = np.full(len(test), labels[counts.argmax()], object)
     dropping = getattr(model, "missing", "learn") == "drop"
@@ -117,7 +127,7 @@ def share_right(model: object, X: pd.DataFrame, y: np.ndarray, train: np.ndarray
 
 
 def methods(depth: int, limit: float) -> dict[str, tuple[object, bool]]:
-    """Return the methods, and whether each reads texts. All have the same depth."""
+    """Return the methods, all of the same depth, and whether each accepts text cells."""
     exact = EXACT | {"depth": depth, "time_limit": limit}
     return {
         "cart learn": (make_classifier("cart", depth=depth), True),
@@ -137,7 +147,7 @@ def methods(depth: int, limit: float) -> dict[str, tuple[object, bool]]:
 
 
 def numbers_of(X: pd.DataFrame) -> pd.DataFrame:
-    """Encode texts as 0/1 columns, with one for empty cells; numbers stay."""
+    """Return the columns with texts as 0/1 columns, one of them for empty cells; numbers do not change."""
     texts = [column for column in X if X[column].dtype == object or str(X[column].dtype) in ("string", "str")]
     wide = pd.get_dummies(X, columns=texts, dummy_na=True, dtype=float)
     wide.columns = [f"c{j}" for j in range(wide.shape[1])]  # LightGBM accepts no special characters in names
@@ -145,7 +155,7 @@ def numbers_of(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def user_seconds(checkout: Path, X: np.ndarray, y: np.ndarray, method: str, options: dict) -> float:
-    """Train in a child process with the code of a checkout; return the processor seconds."""
+    """Train in a child process with the code of another checkout; return the processor seconds."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.npz"
         np.savez(rows, X=X, y=y)

@@ -36,7 +36,9 @@ THRESHOLD = threshold(len(SHARES), LEVEL)
 
 
 class Setting(NamedTuple):
-    """A kind of year: decisions per day, reference rows, correlation within a day, day of the change (-1: none)."""
+    """The settings of a simulation: decisions a day, reference rows, correlation within a day, day of the
+    change (-1: none).
+    """
 
     rows: int
     reference: int
@@ -45,14 +47,14 @@ class Setting(NamedTuple):
 
 
 class Years(NamedTuple):
-    """Counts of simulated years: of the reference (years, leaves), and of each day (days, years, leaves)."""
+    """Simulated counts: of the reference (years, leaves), and of each day (days, years, leaves)."""
 
     reference: np.ndarray
     days: np.ndarray
 
 
 def simulate(setting: Setting, years: int, rng: np.random.Generator, days: int = HORIZON_DAYS) -> Years:
-    """Draw the counts of `years` years."""
+    """Simulate the counts of `years` years."""
     grown = SHARES * (1 - GROWN_SHARE) / (1 - SHARES[GROWN])
     grown[GROWN] = GROWN_SHARE
     counts = np.empty((days, years, len(SHARES)), np.int64)
@@ -68,7 +70,7 @@ def simulate(setting: Setting, years: int, rng: np.random.Generator, days: int =
 def first_alarms(setting: Setting, simulated: Years, *, by_row: bool | None = None) -> np.ndarray:
     """Return the day of the first alarm of each leaf, int64 (years, leaves), -1 without one.
 
-    `by_row` says whether rows or days are bets; None chooses as the application does.
+    `by_row` says whether each row or each day is one bet; None chooses as the application does.
     """
     days, years, leaves = simulated.days.shape
     miss = LEVEL / leaves
@@ -84,19 +86,19 @@ def first_alarms(setting: Setting, simulated: Years, *, by_row: bool | None = No
 
 
 def clean(setting: Setting, years: int, rng: np.random.Generator) -> int:
-    """Return how many of `years` clean years have an alarm."""
+    """Simulate years without a change, and return how many of them have an alarm."""
     return sum(
         int((first_alarms(setting, simulate(setting, part, rng)) >= 0).any(axis=1).sum()) for part in _parts(years)
     )
 
 
 def _parts(years: int) -> list[int]:
-    """Split years into parts that fit into memory."""
+    """Return sizes of parts of the years that fit into memory."""
     return [min(PART, years - start) for start in range(0, years, PART)]
 
 
 class Delay(NamedTuple):
-    """Delay from the change to the first alarm: median and 90 % quantile in rows, and median in days.
+    """The delay from the change to the first alarm: median and 90 % quantile in rows, and median in days.
 
     `found` is the share of years with an alarm before the end of the year.
     """
@@ -108,7 +110,7 @@ class Delay(NamedTuple):
 
 
 def delay(setting: Setting, years: int, rng: np.random.Generator, *, by_row: bool | None = True) -> Delay:
-    """Return the delay of alarms; years without an alarm count as infinite."""
+    """Simulate years, and return the delay of their alarms; it is infinite in a year without an alarm."""
     parts = [first_alarms(setting, simulate(setting, part, rng), by_row=by_row) for part in _parts(years)]
     first = np.concatenate(parts)
     first = np.where(first >= setting.change, first, HORIZON_DAYS * 10).min(axis=1)

@@ -55,7 +55,7 @@ def split(codes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run(table: Table, labels: Labels, method: str, depth: int, seed: int, limit: float) -> dict[str, Any]:
-    """Train once; return the certificate's numbers and the accuracy on the other quarter."""
+    """Train once; return figures of the certificate, and the accuracy on the test rows."""
     rows, test = split(labels.codes, seed)
     parameters = {"depth": depth, "time_limit": limit, "seed": 0}
     request = TrainRequest(table=table.take(rows), labels=labels.take(rows), method=method, parameters=parameters)
@@ -91,7 +91,7 @@ def data(name: str) -> tuple[Table, Labels]:
 
 
 def by_processor() -> None:
-    """Make every clock of the program, and SCIP's, count processor time of this process from now on."""
+    """Replace the clocks of the program and of SCIP by the processor time of this process."""
     configure = scip._configure
 
     def with_clock(model: Any, exchange: Any) -> None:
@@ -103,7 +103,7 @@ def by_processor() -> None:
 
 
 def warm(methods: Sequence[str]) -> None:
-    """Compile the kernels. They differ by depth, and no limit can stop a compilation."""
+    """Compile the kernels of each depth in advance, since no time limit stops a compilation."""
     draw = np.random.default_rng(0)
     X = draw.normal(size=(40, 2))
     y = draw.integers(0, 2, 40).astype(np.int32)
@@ -116,7 +116,10 @@ def warm(methods: Sequence[str]) -> None:
 
 
 def read_published() -> tuple[dict[tuple[str, int, str], str], dict[tuple[str, int, str], str]]:
-    """Return time or gap (Table 2) and accuracy on unseen rows (Table 3) of the paper by data set, depth and method."""
+    """Return two tables of the paper by data set, depth and method.
+
+    Table 2 has times or gaps, Table 3 the accuracy on unseen rows.
+    """
     solved: dict[tuple[str, int, str], str] = {}
     accuracy: dict[tuple[str, int, str], str] = {}
     with (DATA / "published" / "paper001_table2.csv").open() as stream:
@@ -219,7 +222,7 @@ def totals(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def read(path: Path | None) -> list[dict[str, Any]]:
-    """Return the results of earlier runs. An incomplete last line, left by a killed run, is ignored."""
+    """Return the results of earlier runs, without an incomplete last line of a killed run."""
     results: list[dict[str, Any]] = []
     if path is not None and path.exists():
         text = path.read_text()

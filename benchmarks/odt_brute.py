@@ -17,7 +17,10 @@ from tests.trainer.odt.options import OPTIONS, applies, check, instance
 
 
 def measure(option: str, solver: str, count: int) -> str:
-    """Check `count` instances of an option; return the cell of the table. Raises SystemExit at the first failure."""
+    """Check an option on `count` instances; return the cell of the printed table.
+
+    Raises SystemExit at the first failure.
+    """
     started = time.perf_counter()
     for seed in range(count):
         problem, topology, settings = instance(option, seed)

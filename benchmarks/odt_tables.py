@@ -46,7 +46,10 @@ def read_published(number: int) -> list[dict[str, str]]:
 
 
 def read(name: str) -> tuple[Table, Labels]:
-    """Read a data set as the paper does: empty cells of categorical columns are a category, heloc has no rows of -9."""
+    """Read a data set as the paper does.
+
+    Empty cells of a categorical column are a category; rows of heloc with -9 are left out.
+    """
     kinds = {}
     path = DATA / f"{FILES.get(name, name)}.csv"
     if name in CODED:
@@ -61,13 +64,14 @@ def read(name: str) -> tuple[Table, Labels]:
 
 
 def _empty(column: Column) -> np.ndarray:
-    """Return where a categorical column has the category of empty cells."""
+    """Return which rows of a categorical column have the category of empty cells."""
     categories = column.schema.categories
     return np.array([categories[int(value)] == MISSING_CATEGORY for value in column.values])
 
 
 class Split:
-    """Training set of `rows` rows, at most nine tenths, and a tenth for testing.
+    """Training and test rows of a data set: `rows`, but at most nine tenths, for training, and a tenth for
+    testing.
 
     `whole` leaves out rows with empty categorical cells.
     """
@@ -109,7 +113,7 @@ def show(header: list[str], rows: list[list[object]]) -> None:
 
 
 def seconds(certificate: Certificate, limit: float) -> str:
-    """Describe the time of a proof, or the remaining gap."""
+    """Return the time of a proof, or the remaining gap, as text."""
     if certificate.proved_optimal:
         return f"{certificate.seconds:.2f} s"
     return f"gap {100 * (certificate.gap or 0):.1f} % after {limit:g} s"

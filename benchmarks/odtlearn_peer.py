@@ -33,7 +33,7 @@ LICENCE = 2000
 
 
 def child(path: str, depth: int, lam: float, limit: float) -> int:
-    """Fit odtlearn in its own environment, and print one line of JSON."""
+    """Fit odtlearn in its own environment, and print the result as a line of JSON."""
     import numpy as np
     import pandas as pd
     from odtlearn.flow_oct import BendersOCT
@@ -63,7 +63,7 @@ def theirs(python: str, X: Any, y: Any, depth: int, kappa: float, limit: float, 
 
 
 def instances(options: argparse.Namespace, folder: Path) -> list[Any]:
-    """Return the cases to compare, as `Case` of mip_benchmark.py."""
+    """Return the instances to compare, as `Case` of mip_benchmark.py."""
     import mip_benchmark as ours
 
     if options.shared:
@@ -76,7 +76,7 @@ def instances(options: argparse.Namespace, folder: Path) -> list[Any]:
 
 
 def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """Solve each instance with both programs, print a line, and return the records."""
+    """Solve each instance with both programs, print a line for each, and return the records."""
     import tempfile
 
     import mip_benchmark as ours

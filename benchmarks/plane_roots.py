@@ -26,7 +26,7 @@ from trainer.training.run import TrainRequest, train
 
 
 def run(points: int, classes: int, limit: float) -> str:
-    """Train once; return status, correct rows, gap and seconds in words."""
+    """Train once; return status, correct rows, gap and seconds as text."""
     draw = np.random.default_rng(points)
     X = draw.normal(size=(points, 2)).round(3)
     y = draw.integers(0, classes, points).astype(np.int32)

@@ -28,7 +28,7 @@ from trainer.tree.splits import Linear, Threshold
 
 
 def best_time(work: Callable[[], object], repeats: int) -> float:
-    """Return the seconds of the fastest of `repeats` calls, after one that is not counted."""
+    """Return the seconds of the fastest of `repeats` calls, after a first call that does not count."""
     work()
     times = []
     for _ in range(repeats):
@@ -39,7 +39,7 @@ def best_time(work: Callable[[], object], repeats: int) -> float:
 
 
 def translate(model: DecisionTreeClassifier, X: np.ndarray, y: np.ndarray) -> Tree:
-    """Convert the scikit-learn tree to ours."""
+    """Convert a scikit-learn tree to a tree of octweb."""
     inner = model.tree_
 
     def visit(v: int) -> Draft:
@@ -52,7 +52,7 @@ def translate(model: DecisionTreeClassifier, X: np.ndarray, y: np.ndarray) -> Tr
 
 
 def bivariate(tree: Tree, X: np.ndarray, y: np.ndarray) -> Tree:
-    """Return the tree with a second column in every split."""
+    """Return a copy of the tree with a second column in every split."""
 
     def visit(v: int) -> Draft:
         node = tree.nodes[v]

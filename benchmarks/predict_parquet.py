@@ -34,7 +34,7 @@ LIMITS = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10*
 
 
 def times(programs: dict[str, Callable[[], object]], repeats: int) -> dict[str, tuple[float, float]]:
-    """Return the least wall and processor seconds of `repeats` calls; the programs take turns."""
+    """Run the programs in turn; return the least wall and the least processor seconds of each."""
     times_by_program: dict[str, list[tuple[float, float]]] = {}
     for _ in range(repeats):
         for name, work in programs.items():

@@ -48,7 +48,10 @@ LONGEST = 600.0
 
 
 def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict[str, float]:
-    """Train, prove, compress and check once. Raises BadProof if the proof does not hold."""
+    """Train, prove, compress and check on a binary table; return the measurements.
+
+    Raises BadProof if the proof does not hold.
+    """
     classes = int(y.max()) + 1
     price = penalty * len(y)
     every = np.ones(X.shape[1], bool)
@@ -183,7 +186,10 @@ def main() -> None:
 
 
 def own_columns(folder: Path, options: argparse.Namespace) -> None:
-    """Run the mode --max-columns or --thresholds on the tables of the manifest, small ones first; iris compiles."""
+    """Measure `exact` or `exact-numeric` on the tables of the manifest, small ones first.
+
+    A run on iris compiles the kernels before.
+    """
     about = json.loads((folder / "manifest.json").read_text())
     about = [d for d in about if not options.only or d["name"] in options.only]
     about.sort(key=lambda d: d["rows"] * len(d["numeric_features"] + d["categorical_features"]) ** 2)

@@ -75,7 +75,7 @@ end
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A URL to measure, with header and body of the request, and the process that serves it."""
+    """A server to measure: its process, the URL, and the header and body of the request."""
 
     process: psutil.Process
     name: str
@@ -86,7 +86,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One run of wrk: requests per second, latency in ms, and processor ms of the server per request."""
+    """Results of one run of wrk: requests per second, latency in ms, and processor ms of the server per request."""
 
     rate: float
     p50: float
@@ -101,7 +101,7 @@ def free_port() -> int:
 
 
 def tree_document(path: Path) -> None:
-    """Write the scikit-learn tree that MLServer serves as a model file of octweb."""
+    """Write the tree that MLServer serves as a model file of octweb."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.tree import DecisionTreeClassifier
 
@@ -134,7 +134,7 @@ def rows(n: int) -> Any:
 
 
 def tensor_body(n: int) -> bytes:
-    """Return a body of the Open Inference Protocol: one tensor with all columns."""
+    """Return a request body of the Open Inference Protocol: one tensor with all columns."""
     X, _ = rows(n)
     tensor = {"name": "predict", "shape": [n, X.shape[1]], "datatype": "FP64", "data": X.ravel().tolist()}
     return json.dumps({"inputs": [tensor]}).encode()
@@ -149,7 +149,7 @@ def rows_body(n: int) -> bytes:
 def running(
     command: list[str], environment: dict[str, str], ready: str, log: Path, cwd: Path
 ) -> Iterator[psutil.Process]:
-    """Run a server pinned to core 0 for the duration of a `with` block; yield its process when it is ready."""
+    """Run a server pinned to core 0, yield its process when it is ready, and stop it at the end."""
     with log.open("wb") as stream:
         process = subprocess.Popen(
             ["taskset", "-c", "0", *command], env=environment, cwd=cwd, stdout=stream, stderr=stream,
@@ -173,12 +173,12 @@ def running(
 
 
 def processor_seconds(process: psutil.Process) -> float:
-    """Return the processor seconds of a server and its workers."""
+    """Return the processor seconds of a server and its child processes."""
     return sum(sum(p.cpu_times()[:2]) for p in [process, *process.children(recursive=True)])
 
 
 def once(target: Target, header: dict[str, str]) -> None:
-    """Make one call with a long timeout, since the first call compiles kernels."""
+    """Make one request with a long timeout, since the first one compiles kernels."""
     request = urllib.request.Request(target.url, target.body, {"Content-Type": "application/json"} | header)
     with urllib.request.urlopen(request, timeout=300) as answer:
         answer.read()
@@ -221,7 +221,10 @@ def own_targets(process: psutil.Process, base: str, setup: dict[str, str], n: in
 
 
 def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Create a fresh installation with one approved model; return its environment, and token and model id."""
+    """Set up a fresh installation with one approved model.
+
+    Returns its environment variables, and a dictionary with token and model id.
+    """
     environment = os.environ | {
         "OCTWEB_DATA_DIR": str(folder / "data"),
         "OCTWEB_RATE_USER": "100000000/min",  # the throttle counts as usual, but no call reaches its limit

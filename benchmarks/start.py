@@ -58,7 +58,10 @@ def compiled_in(folder: Path) -> list[str]:
 
 
 def measure_starts(method: str, depth: int | None, ready: Path | None, bare: bool) -> tuple[list[float], list[str]]:
-    """Return processor seconds of the starts in the order of the columns, and kernels compiled at run time."""
+    """Measure cold and warm starts of a training.
+
+    Returns the processor seconds in the order of the columns, and the kernels compiled at run time.
+    """
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "iris.csv"
         iris(data)

@@ -54,7 +54,7 @@ def fit_folds(
 
 
 def main() -> None:
-    """Print one line per table and number of bins."""
+    """Print one line for each table and number of bins."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=TABLES)
     parser.add_argument("--bins", type=int, nargs="*", default=[5, 9, 17, 33, 0])

@@ -46,7 +46,7 @@ def run_timed(work) -> tuple[float, object]:
 
 
 def bench_for(problem: Problem, args: argparse.Namespace) -> Bench:
-    """Return a fresh workbench of the method."""
+    """Return a new workbench of the chosen method."""
     if args.method == "exact":
         return Workbench(problem, depth=args.depth)
     if args.method == "odt":
@@ -55,7 +55,7 @@ def bench_for(problem: Problem, args: argparse.Namespace) -> Bench:
 
 
 def random_edits(bench: Bench, rng: np.random.Generator, count: int) -> list[list[str]]:
-    """Return lists of one to three constraints on columns and splits of the problem."""
+    """Return lists of one to three random constraints on columns and splits of the problem."""
     names = bench.problem.table.names
     questions = bench.space.questions
     edits = []
@@ -75,7 +75,7 @@ def random_edits(bench: Bench, rng: np.random.Generator, count: int) -> list[lis
 
 
 def measure(name: str, problem: Problem, args: argparse.Namespace, answers: list[float]) -> dict[str, object]:
-    """Return one line of the table, and add the seconds of each edit to `answers`."""
+    """Return one line of the table; append the seconds of each edit to `answers`."""
     bench = bench_for(problem, args)
     line: dict[str, object] = {"set": name, "rows": len(problem.table), "questions": len(problem.binary.features)}
     line["cold"], _ = run_timed(lambda: bench.complete([], time_limit=args.limit))

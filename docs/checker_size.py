@@ -1,4 +1,7 @@
-"""Write the size of the checker, in statements, into docs/checking.md: `python -m docs.checker_size`."""
+"""Write the size of the checker into docs/checking.md.
+
+`python -m docs.checker_size` counts its statements.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ PARTS = {
 
 
 def count_statements(text: str) -> int:
-    """Count the statements of a module; docstrings are not counted."""
+    """Return the number of statements of a module, without docstrings."""
     nodes = list(ast.walk(ast.parse(text)))
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = sum(isinstance(node, documented) and ast.get_docstring(node) is not None for node in nodes)
@@ -46,7 +49,7 @@ def part_of(path: Path) -> str:
 
 
 def part_sizes() -> Counter[str]:
-    """Count the statements of each part."""
+    """Return the number of statements of each part."""
     sizes = Counter(dict.fromkeys(PARTS, 0))
     for package in ("proof", "recount"):
         for path in sorted((CHECK / package).rglob("*.py")):
@@ -55,7 +58,7 @@ def part_sizes() -> Counter[str]:
 
 
 def table() -> str:
-    """Write the table, with a sentence above it."""
+    """Return the Markdown table of sizes, below a sentence."""
     sizes = part_sizes()
     proofs = sum(size for part, size in sizes.items() if part.startswith("proof"))
     rest = sizes.total() - proofs
@@ -68,7 +71,7 @@ def table() -> str:
 
 
 def updated_page() -> str:
-    """Return the page with the table of today."""
+    """Return docs/checking.md with the current table."""
     page = PAGE.read_text(encoding="utf-8")
     pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
     return re.sub(pattern, lambda _: f"{BEGIN}\n{table()}\n{END}", page, flags=re.DOTALL)

@@ -1,4 +1,7 @@
-"""Write trainer/sklearn_api/classifiers.pyi, signatures for editors: `python -m docs.classifiers`. A test fails if it is stale."""
+"""Write signatures of the classifiers for editors.
+
+`python -m docs.classifiers` writes trainer/sklearn_api/classifiers.pyi. A test fails if it is stale.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def parameter_type(parameter: Parameter) -> str:
 
 
 def default_text(parameter: Parameter) -> str:
-    """Return the default as Python code, text in double quotes as the formatter writes it."""
+    """Return the default as Python code, with double quotes around text as the formatter writes it."""
     return json.dumps(parameter.default) if isinstance(parameter.default, str) else repr(parameter.default)
 
 

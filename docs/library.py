@@ -1,4 +1,7 @@
-"""Write docs/library.md, the public names of `trainer`, from the docstrings: `python -m docs.library`. A test fails if it is stale."""
+"""Write docs/library.md, the page of public names, from the docstrings.
+
+`python -m docs.library` writes it. A test fails if it is stale.
+"""
 
 from __future__ import annotations
 
@@ -94,19 +97,19 @@ Descriptions come from the docstrings; editors show them with all types. In all 
 
 
 def names_of(module: str) -> list[str]:
-    """Return the public names of a module of this page."""
+    """Return the public names of a module that are on the page."""
     return sorted(MODULES[module] or importlib.import_module(module).__all__, key=lambda name: (name.lower(), name))
 
 
 def text_of(thing: Any) -> str:
-    """Return the first paragraph of the docstring as one line; "" without a docstring."""
+    """Return the first paragraph of the docstring as one line, or "" without a docstring."""
     docstring = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__
     first = inspect.cleandoc(docstring or "").split("\n\n")[0]
     return " ".join(first.split())
 
 
 def sections_of(thing: Any, sections: Collection[str] = SECTIONS) -> list[str]:
-    """Return a line for each entry in these sections of a docstring: parameters, attributes, results, errors."""
+    """Return a line for each entry in these sections of a docstring, such as parameters and errors."""
     paragraphs = inspect.cleandoc(thing.__doc__ or "").split("\n")
     lines: list[str] = []
     section = ""
@@ -133,7 +136,7 @@ def _named(line: str, section: str) -> str:
 
 
 def signature(thing: Any) -> str:
-    """Return the names of the arguments with their defaults, without `self` and `cls`."""
+    """Return the names of the arguments with their defaults, without `self` and `cls`, as text."""
     try:
         declared = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -149,7 +152,7 @@ def signature(thing: Any) -> str:
 
 
 class _Bare(str):
-    """A default, shown as this text."""
+    """A default value whose repr is this text."""
 
     __slots__ = ()
 
@@ -188,12 +191,12 @@ def _member(call: str, text: str) -> str:
 
 
 def is_exception(thing: Any) -> bool:
-    """Return True for an exception or a warning."""
+    """Return whether this is an exception or a warning."""
     return inspect.isclass(thing) and issubclass(thing, Exception)
 
 
 def entry(name: str, thing: Any) -> list[str]:
-    """Return the lines of the page about one name that is no exception."""
+    """Return the lines about one name that is not an exception."""
     head = [f"### `{name}`", ""]
     if name in VALUES or not callable(thing):
         return [*head, VALUES[name], ""]
@@ -240,7 +243,7 @@ def estimators() -> list[str]:
 
 
 def build_page() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     lines = [HEAD]
     for module in MODULES:
         imported = importlib.import_module(module)

@@ -1,7 +1,8 @@
-"""Draw the graph of modules: `python -m docs.modules` writes docs/modules.md and its pictures from the imports of the code.
+"""Draw the import graph of the modules.
 
-Rows are the layers of the import contracts in pyproject.toml, and boxes the packages and modules in them. Lines are the imports between boxes of
-different rows, without those that follow from others. A test fails if the files are stale.
+`python -m docs.modules` writes docs/modules.md and its pictures from the imports of the code. Each row is a
+layer of the import contracts in pyproject.toml, and each box a package or module in it. Lines are the imports
+between boxes of different rows, without those that follow from others. A test fails if the files are stale.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STYLE = (
 
 
 def layers(package: str) -> list[list[str]]:
-    """Return the rows of a package from the top down, with full names."""
+    """Return the layers of a package from the top down, as lists of full module names."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contract = next(c for c in settings["tool"]["importlinter"]["contracts"] if c["name"] == CONTRACTS[package])
     rows = []
@@ -37,13 +38,13 @@ def layers(package: str) -> list[list[str]]:
 
 
 def boxes(graph: grimp.ImportGraph, package: str) -> list[list[str]]:
-    """Return the rows with a box for each family of the trainer."""
+    """Return the layers of a package, with each family of the trainer as a box of its own."""
     families = sorted(m for m in graph.find_children("trainer.families"))
     return [families if row == ["trainer.families"] else row for row in layers(package)]
 
 
 def imports(graph: grimp.ImportGraph, rows: list[list[str]]) -> Counter[tuple[str, str]]:
-    """Count, for each pair of boxes, the imports of one by modules of the other."""
+    """Count, for each pair of boxes, the imports of modules of the second by modules of the first."""
     home = {m: box for row in rows for box in row for m in (box, *graph.find_descendants(box))}
     counts: Counter[tuple[str, str]] = Counter()
     for module, box in home.items():

@@ -1,7 +1,8 @@
-"""Make the pictures of pages: `python -m docs.pictures [NAME ...]` writes those that docs/pictures.md shows, all or the named ones.
+"""Make the pictures of pages for docs/pictures.md.
 
-The browser tests walk through the application on tables that they make themselves and leave a picture of every page; the pages
-that no test opens are in `tests/browser/pictured.py`. Pictures that docs/pictures.md does not show are not stored.
+`python -m docs.pictures [NAME ...]` writes the pictures that this page shows: all, or the named ones. The
+browser tests open the pages of the application on tables of their own, and save a picture of each.
+`tests/browser/pictured.py` opens the pages that no test opens.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ SHOWN = re.compile(r"\(pictures/([a-z0-9-]+)\.webp\)")
 
 
 def picture_names() -> list[str]:
-    """Return the names of the pictures on the page, in their order."""
+    """Return the names of the pictures on the page, in the order of the page."""
     return SHOWN.findall((ROOT / "docs" / "pictures.md").read_text(encoding="utf-8"))
 
 
 def walk(folder: Path) -> None:
-    """Run the walks, which write pictures into `folder`, on data sets of scikit-learn."""
+    """Run the browser tests on data sets of scikit-learn; they write pictures into `folder`."""
     files = [str(ROOT / "tests" / "browser" / name) for name in WALKS]
     environment = os.environ | {"OCTWEB_PICTURES": str(folder), "OCTWEB_BENCH_DATA": str(folder / "none")}
     command = [sys.executable, "-m", "pytest", "-q", *files]

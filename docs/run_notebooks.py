@@ -1,4 +1,7 @@
-"""Run the notebooks of this folder and store their outputs: `python -m docs.run_notebooks [NAME ...]`."""
+"""Run the notebooks of this folder and store their outputs.
+
+`python -m docs.run_notebooks [NAME ...]` runs all, or the named ones.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ CELL_TIMEOUT_SECONDS = 600
 
 
 def run(path: Path) -> nbformat.NotebookNode:
-    """Run a notebook in a new kernel and return it with its outputs. Raises CellExecutionError if a cell fails."""
+    """Run a notebook in a new kernel, and return it with its outputs.
+
+    Raises CellExecutionError if a cell fails.
+    """
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(
         notebook,
@@ -29,7 +35,7 @@ def main(names: list[str]) -> None:
         if not names or path.stem in names:
             notebook = run(path)
             for cell in notebook.cells:
-                # progress bars, whose seconds differ from run to run
+                # Standard error has progress bars, whose seconds differ from run to run.
                 if cell.cell_type == "code":
                     cell["outputs"] = [o for o in cell.outputs if o.get("name") != "stderr"]
             nbformat.write(notebook, path)

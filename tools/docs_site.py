@@ -1,7 +1,7 @@
-"""Hooks of MkDocs for `make docs`: the site needs no network and has no inline scripts.
+"""Make the site of `make docs` work offline and without inline scripts, by hooks of MkDocs.
 
-The application serves the site under its own Content-Security-Policy (`script-src 'self'`), which refuses inline scripts. Each inline script
-of Material becomes a file, named by its digest.
+The application serves the site under its own Content-Security-Policy (`script-src 'self'`), which refuses
+inline scripts. The hooks move each inline script of Material to a file, named by its digest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Replace links to code by their text; the site does not contain the code."""
+    """Replace links to code with their text, since the site does not contain the code."""
     docs = Path(config["docs_dir"]).resolve()
     folder = (docs / page.file.src_uri).parent
 
@@ -42,7 +42,9 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:
-    """Replace each inline script by a file at the same place, so that scripts run in the same order."""
+    """Replace each inline script with a reference to a file in the same place, so that scripts run in the
+    same order.
+    """
     base = "../" * page.url.count("/")
 
     def script_element(match: re.Match[str]) -> str:
@@ -58,7 +60,7 @@ def on_post_page(output: str, *, page: Any, config: Any) -> str:
 
 
 def on_post_build(*, config: Any) -> None:
-    """Write the scripts and the icon; remove files that no page loads, some two megabytes."""
+    """Write the scripts and the icon, and remove about two megabytes of files that no page loads."""
     site = Path(config["site_dir"])
     folder = site / FOLDER
     folder.mkdir(parents=True, exist_ok=True)

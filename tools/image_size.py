@@ -1,7 +1,8 @@
-"""Print the size of the image of deploy/Dockerfile without its base: `python -m tools.image_size`.
+"""Print the size of the deployment image without its base.
 
-It builds no image. It adds up the files of the pinned packages in this environment and the files that the Dockerfile copies. Compiled Python
-modules, the base image and the database of system packages do not count, and layers are not compressed.
+`python -m tools.image_size` builds no image. It adds the sizes of the pinned packages in this environment and
+of the files that deploy/Dockerfile copies. Compiled Python modules, the base image and the database of system
+packages do not count, and layers are not compressed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 
 
 def lists(text: str) -> list[str]:
-    """Return the requirements files that a Dockerfile always installs; those of a build argument follow a `+`."""
+    """Return the requirements files that a Dockerfile always installs.
+
+    Files that need a build argument follow a `+` there.
+    """
     return re.findall(r"(?<!\+)-r (requirements[\w-]*\.txt)", text)
 
 
@@ -31,7 +35,10 @@ def pins(name: str) -> dict[str, str]:
 
 
 def package_bytes(name: str) -> int:
-    """Return the bytes of an installed package without compiled modules. Raises PackageNotFoundError, and ValueError without a list of files."""
+    """Return the size of an installed package in bytes, without compiled modules.
+
+    Raises PackageNotFoundError if it is not installed, and ValueError if it does not list its files.
+    """
     files = distribution(name).files
     if files is None:
         raise ValueError(f"{name} does not list its files; install it from a wheel")
@@ -40,7 +47,7 @@ def package_bytes(name: str) -> int:
 
 
 def copied_bytes(text: str) -> int:
-    """Return the bytes that the Dockerfile copies from the project."""
+    """Return the size in bytes of the project files that the Dockerfile copies."""
     sources = {
         source for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE) for source in line.split()[:-1]
     }
@@ -51,7 +58,7 @@ def copied_bytes(text: str) -> int:
 
 
 def sizes() -> dict[str, int]:
-    """Return the bytes of each requirements file, and of the project itself."""
+    """Return the size in bytes of the packages of each requirements file, and of the project itself."""
     text = DOCKERFILE.read_text(encoding="utf-8")
     return {name: sum(map(package_bytes, pins(name))) for name in lists(text)} | {"octweb itself": copied_bytes(text)}
 

@@ -1,7 +1,8 @@
-"""A hook of hatchling: the dependencies of the wheel are those of requirements.in, the extras those of the other files.
+"""Take the dependencies of the wheel from the requirements files, by a hook of hatchling.
 
-Extras: `hosts` (files in a bucket, folds on a cluster), `pdf` (dossiers as PDF), `fast` (a compiled parser), `mlflow` (MLflow models),
-`client` (octweb.Client).
+The dependencies come from requirements.in, the extras from the other files: `hosts` (files in a bucket, folds
+on a cluster), `pdf` (dossiers as PDF), `fast` (a compiled parser), `mlflow` (MLflow models), `client`
+(octweb.Client).
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 def requirements(path: Path) -> list[str]:
-    """Return the requirements of a file, without its comments and the files that it includes."""
+    """Return the requirements in a file, without its comments and the files that it includes."""
     lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line and not line.startswith("-")]
 
 
 class Requirements(MetadataHookInterface):
-    """Take dependencies and extras from the requirements files."""
+    """Set dependencies and extras of the wheel from the requirements files."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         root = Path(self.root)

@@ -1,7 +1,9 @@
-"""Compile the kernels ahead for the wheel: `python -m tools.ready [--into FOLDER] [METHOD ...]` (see `trainer/precompiled.py`).
+"""Compile the kernels in advance for the wheel (see `trainer/precompiled.py`).
 
-A child process runs tiny trainings that reach every kernel, and compiles for the processors of `trainer.precompiled.LEVELS`. The machine code
-goes into FOLDER, by default build/ready, and the wheel takes it from there. NUMBA_CACHE_DIR caches it as always.
+`python -m tools.ready [--into FOLDER] [METHOD ...]` runs tiny trainings in a child process. They reach every
+kernel and compile it for the processors of `trainer.precompiled.LEVELS`. The machine code goes into FOLDER,
+by default build/ready, and the wheel takes it from there. NUMBA_CACHE_DIR caches it as always.
+
 `--variables` prints shell commands that let every process of the shell compile for these processors.
 """
 
@@ -20,7 +22,10 @@ DEFAULT = ROOT / "build" / "ready"
 
 
 def compile_into(folder: Path, methods: list[str]) -> None:
-    """Compile in a child process. Raises CalledProcessError and leaves `folder` as it was if that fails."""
+    """Compile the kernels into `folder` in a child process.
+
+    Raises CalledProcessError and leaves `folder` as it was if that fails.
+    """
     from trainer.precompiled import environment
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -34,7 +39,10 @@ def compile_into(folder: Path, methods: list[str]) -> None:
 
 
 def compile_here(folder: Path, methods: list[str]) -> None:
-    """Compile the kernels in this process, whose environment names the processor, and copy their code."""
+    """Compile the kernels in this process and copy their code to `folder`.
+
+    The environment variables of the process name the processor.
+    """
     from octweb.serving.warming import warm_kernels
     from trainer.registry import precompiled_ids
     from trainer.training.warm_up import warm
@@ -46,7 +54,7 @@ def compile_here(folder: Path, methods: list[str]) -> None:
 
 
 def copy_code(folder: Path) -> None:
-    """Copy the cached code of the kernels of this process into `folder`, for the processors of LEVELS."""
+    """Copy the cached machine code of the kernels for the processors of LEVELS into `folder`."""
     from trainer.precompiled import KEPT, environment
 
     level = environment().get("NUMBA_CPU_NAME")

@@ -1,6 +1,7 @@
-"""A hook of hatchling: include the compiled kernels and the documentation in the wheel, if they were built.
+"""Include the compiled kernels and the documentation in the wheel.
 
-`python -m tools.ready` compiles the kernels, `make docs` writes the site, and `make wheel` does both.
+This hook of hatchling includes what was built before: `python -m tools.ready` compiles the kernels, `make
+docs` writes the site, and `make wheel` does both.
 """
 
 from __future__ import annotations
