@@ -1,4 +1,7 @@
-"""The folder of styles and scripts, known without the packages that serve them."""
+"""Locate the folder of styles and scripts.
+
+The module needs none of the packages that serve these files.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Limits, progress and certificate of a training run."""
+"""Define limits, progress and certificate of a training run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OPTIMAL_GAP = 1e-6
 
 
 class Status(StrEnum):
-    """Why a run ended, as in the JSON of `train`."""
+    """The reason why a run ended, as the JSON of `train` states it."""
 
     OPTIMAL = "optimal"
     TIME_LIMIT = "time_limit"
@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 class Guarantee(StrEnum):
-    """The claim of a method that runs to its end."""
+    """What a method that runs to its end proves: the tree, its splits, or nothing."""
 
     TREE = "tree"  # the whole tree is optimal in the search space
     SPLITS = "splits"  # every split is optimal for the rows that reach it; nothing is claimed about the tree

@@ -1,4 +1,4 @@
-"""Array types used everywhere, in one place with the reason for each."""
+"""Name the array types of all modules, with the reason for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exceptions that say what is wrong, where, and what to do."""
+"""Define exceptions that say what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class UnknownColumnError(DataError):
 
 
 class Refusal(StrEnum):
-    """Why a row gets no prediction."""
+    """The reason why a row gets no prediction."""
 
     EMPTY = "empty"  # a cell that the tree needs is empty
     UNKNOWN = "unknown"  # the category is new, and the column refuses categories that training did not have

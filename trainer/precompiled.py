@@ -1,12 +1,13 @@
-"""Use kernels that were compiled ahead and are shipped with the package.
+"""Use kernels that were compiled in advance and are shipped with the package.
 
-They save a first training the wait for the compiler. numba compiles a kernel at its first call and caches the code for the processor at
-hand. A wheel ships code for a processor that nearly all machines have (`LEVELS`) in `trainer/_ready`, written by
-`python -m tools.ready` (see docs/install.md). It serves kernels that this machine's own cache lacks.
+With them, a first training does not wait for the compiler. numba compiles a kernel at its first call and
+caches the code for the processor of this machine. A wheel ships code for a processor that nearly all machines
+have (`LEVELS`) in `trainer/_ready`, written by `python -m tools.ready` (see docs/install.md). It is used for
+kernels that this machine's own cache lacks.
 
-Shipped code is used only if the processor has every feature of the code. The versions of numba and Python, the sources of the kernels and
-the kind of machine must be the same, too. Otherwise numba compiles as always. The rules of arithmetic are the same, so results do not
-differ.
+Shipped code is used only if the processor has every feature of the code. The versions of numba and Python,
+the sources of the kernels and the kind of machine must be the same, too. Otherwise numba compiles as always.
+The rules of arithmetic are the same, so results do not differ.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ KEPT: list[Ready] = []  # all kernels of this process, in the order of their dec
 
 
 class Ready(FunctionCache):  # type: ignore[misc]
-    """numba's cache of a kernel, which also looks into FOLDER; it writes code to numba's own folder only."""
+    """A cache of numba that also finds the code of a kernel in FOLDER; it writes to numba's own folder only."""
 
     def __init__(self, function: Callable[..., Any], name: str, files: type[CompileResultCacheImpl]) -> None:
-        """Look for the code of a kernel in the folder `name` within FOLDER, too; `files` reads and writes compiled code.
+        """Search for the code of a kernel in the folder `name` within FOLDER, too; `files` reads and writes
+        compiled code.
 
         `name` must change with every source that the kernel is made of, except its own file.
         """

@@ -1,4 +1,7 @@
-"""List the methods; a new one is a file in a family and a line here."""
+"""List the methods.
+
+A new method is a file in a family, and a line here.
+"""
 
 from __future__ import annotations
 

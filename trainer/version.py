@@ -1,3 +1,3 @@
-"""The version of trainer and octweb, in one place."""
+"""Define the version of trainer and octweb."""
 
 VERSION = "0.1.0"

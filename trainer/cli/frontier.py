@@ -1,7 +1,7 @@
 """`frontier`: print the Pareto front of a data set, each point proved.
 
-`--method odt`: all pairs of sensitivity and specificity. `--method exact`: the most correct rows for each number of
-leaves, or with `--cost` the least cost.
+With `--method odt`, it has all pairs of sensitivity and specificity. With `--method exact`, it has the most
+correct rows for each number of leaves, or with `--cost` the least cost.
 """
 
 from __future__ import annotations

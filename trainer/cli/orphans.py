@@ -1,4 +1,4 @@
-"""Drop the privileges of a child process and end it with its worker."""
+"""Drop the privileges of a child process, and end it when its worker ends."""
 
 from __future__ import annotations
 

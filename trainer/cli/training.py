@@ -42,7 +42,7 @@ class TrainingData(NamedTuple):
 def add_training_arguments(
     parser: ArgumentParser, *, target_help: str = "the column to predict", target_required: bool = True
 ) -> None:
-    """Add DATA, --target, the parameters of the methods, how the table is read, --ignore and --json."""
+    """Add DATA, --target, --ignore, --json, and the options of the methods and of reading a table."""
     parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow")
     parser.add_argument("--target", required=target_required, metavar="COLUMN", help=target_help)
     add_parameter_flags(parser)

@@ -1,7 +1,8 @@
-"""Side constraints as users write them, with columns and classes by name; one module each.
+"""Declare side constraints as users write them, one module each.
 
-A declaration is a Parameter: name and label; `check` before a run is queued; `restricts` for the scope of a claim; `sentences` for the summary
-of a new run; `one_leaf` if a tree of one leaf always satisfies it. A parameter without `restricts` belongs to the one before it.
+Constraints name columns and classes. A declaration is a Parameter: name and label; `check` before a run is
+queued; `restricts` for the scope of a claim; `sentences` for the summary of a new run; `one_leaf` if a tree
+of one leaf always satisfies it. A parameter without `restricts` belongs to the one before it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The constraint on the number of columns of a tree."""
+"""Limit the number of columns of a tree."""
 
 from __future__ import annotations
 

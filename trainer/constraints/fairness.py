@@ -1,4 +1,4 @@
-"""The fairness constraint limits the difference of prediction rates between groups."""
+"""Limit the difference of prediction rates between groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The constraint on the number of leaves."""
+"""Limit the number of leaves of a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The monotone constraint, written as 'age up; price down': the class only rises or only falls."""
+"""Make the class rise, or fall, monotonically with a column.
+
+The constraint is written as 'age up; price down'.
+"""
 
 from __future__ import annotations
 

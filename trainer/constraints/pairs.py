@@ -1,4 +1,7 @@
-"""The constraint on pairs of columns on the same path, written as 'age + income; sex + region'."""
+"""Forbid pairs of columns on the same path.
+
+The constraint is written as 'age + income; sex + region'.
+"""
 
 from __future__ import annotations
 

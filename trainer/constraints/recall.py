@@ -1,4 +1,7 @@
-"""The constraint on the minimum recall of classes, written as 'yes: 0.9; no: 0.8'."""
+"""Require a minimum recall of classes.
+
+The constraint is written as 'yes: 0.9; no: 0.8'.
+"""
 
 from __future__ import annotations
 

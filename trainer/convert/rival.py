@@ -1,4 +1,4 @@
-"""Search over all thresholds for a better tree with as many leaves.
+"""Search over all thresholds for a better tree with no more leaves.
 
 The exact search maximises accuracy minus λ per leaf. Its optimum proves that every tree with at most L leaves
 has at most n · (optimum + λ · L) correct rows. The search tries penalties λ until its best tree meets that
@@ -32,11 +32,12 @@ PRICE = Context(prec=12, rounding=ROUND_HALF_EVEN)
 
 @dataclass(frozen=True, kw_only=True)
 class Rival:
-    """Result of the search for a better tree within the size of a given one.
+    """Result of the search for a better tree that is no larger than a given one.
 
-    The given tree has `leaves`, `depth` and `correct` of `n` rows correct. No tree within this size has more
-    than `bound` correct rows; None if nothing is proved. `best` is the largest number of correct rows found.
-    `tree` is the better tree, or None. `columns` are the names of the columns that trees may use.
+    The given tree has `leaves`, `depth` and `correct` of `n` rows correct. No tree with at most these leaves
+    and this depth has more than `bound` correct rows; None if nothing is proved. `best` is the largest number
+    of correct rows found. `tree` is the better tree, or None. `columns` are the names of the columns that
+    trees may use.
     """
 
     correct: int

@@ -240,7 +240,7 @@ def _concatenate(parts: Sequence[RawTable]) -> RawTable:
 
 
 def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
-    """Return the pieces of a column as one; integers beside floats become floats."""
+    """Join the pieces of a column; if some have integers and others floats, the result has floats."""
     types = {array.type for array in arrays}
     if any(pa.types.is_dictionary(kind) for kind in types):  # declared categories; pieces may number them differently
         if len(types) > 1:  # also ordered categories beside others

@@ -27,11 +27,10 @@ Shape = int | tuple[int, "Shape", "Shape"]  # question, no side and yes side; a 
 
 
 class End(NamedTuple):
-    """One end of the counts of a node: int64 (classes,), (classes, questions) and (classes, questions,
-    questions).
+    """The lower or the upper bounds of the counts of a node.
 
-    `one` counts the rows that answer yes to each question. `two` counts those that answer yes to each pair of
-    questions.
+    The shapes are int64 (classes,), (classes, questions) and (classes, questions, questions). `one` counts
+    the rows that answer yes to each question. `two` counts those that answer yes to each pair of questions.
     """
 
     total: CountArray
@@ -41,9 +40,9 @@ class End(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """The counts of a node at both ends of their intervals; both ends are the same if counts are exact.
+    """The counts of a node as two bounds, which are equal if counts are exact.
 
-    The search maximises over `own`. `other` is the opposite end, used to subtract rows.
+    The search maximises over `own`. `other` is the opposite bound, used to subtract rows.
     """
 
     own: End

@@ -1,4 +1,4 @@
-"""Intake report: what may be wrong with a table, worst first."""
+"""Report possible faults of a table, the worst first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find columns in which part of the numbers has another unit, such as grams among kilograms."""
+"""Find columns that mix two units, such as grams and kilograms."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def blank_note(column: str, words: Mapping[str, int]) -> str:
 
 
 def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> list[str]:
-    """Return notes on answers that rest on an empty cell.
+    """Return notes on answers that depend on an empty cell.
 
     `unseen` of them took a side for empty cells that no training row took.
     """

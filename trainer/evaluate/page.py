@@ -1,4 +1,7 @@
-"""Write a comparison of methods as one HTML page with tables, ranks and figures; it includes plotly.js."""
+"""Write a comparison of methods as one HTML page.
+
+The page has tables, ranks and figures, and includes plotly.js.
+"""
 
 from __future__ import annotations
 

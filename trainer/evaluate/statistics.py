@@ -21,9 +21,10 @@ LEVEL = 0.05
 class VariantComparison:
     """Ranks of q variants over N data sets with the tests.
 
-    `chi_square` and `p` are Friedman's (chi-square version, corrected for ties; None for fewer than three variants or two data
-    sets). `holm[j]` is the adjusted p-value of variant j against the control, variant 0 (None for the control itself, and for all
-    where Friedman's test does not reject at 5 %).
+    `chi_square` and `p` are Friedman's (chi-square version, corrected for ties). They are None for fewer than
+    three variants or two data sets. `holm[j]` is the adjusted p-value of variant j against the control,
+    variant 0. It is None for the control itself, and for all variants where Friedman's test does not reject
+    at 5 %.
     """
 
     labels: tuple[str, ...]

@@ -57,7 +57,7 @@ class BaseRate:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeVerdict:
-    """Whether a tree is better than no tree, and what to do next.
+    """The verdict on a tree: whether it is better than no tree, and the recommended next step.
 
     Parameters
     ----------

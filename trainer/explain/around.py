@@ -71,8 +71,8 @@ def _answer(tree: Tree, rows: FloatArray) -> dict[str, Any]:
 def both_ways(tree: Tree, row: FloatArray, open_columns: Sequence[int]) -> list[float]:
     """Return the probability of each answer if the values of `open_columns` are unknown, (classes,).
 
-    A split on such a column is followed both ways, weighted by training rows, or half each at a node without rows. If the split
-    learned from empty cells of the column, an unknown value goes the way of an empty cell.
+    Both sides of a split on such a column count, weighted by their training rows, or half each without rows.
+    If the split learned from empty cells of the column, an unknown value goes to the side of empty cells.
     """
     shares = [0.0] * len(tree.classes)
     hidden = frozenset(open_columns)

@@ -1,6 +1,6 @@
 """Name the orders of changes.
 
-Separate from `flip`, so that pages that only offer them load no solver.
+This module is separate from `flip`, so that pages that only list the orders load no solver.
 """
 
 from __future__ import annotations

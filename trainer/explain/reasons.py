@@ -1,7 +1,8 @@
-"""Find the principal reasons of an answer, and the values of one column that would change it.
+"""Find the reasons of an answer, and changes of one column.
 
-A reason is a smallest set of answers on the path of a row whose change alone leads to another class. A column that the path
-does not test can be part of the change, if the tree asks for it then. Every change is predicted by the tree itself.
+A reason is a smallest set of answers on the path of a row whose change alone leads to another class. A column
+that the path does not test can be part of the change, if the tree then tests it. The other search finds all
+values of one column that change the answer. Every change is predicted by the tree itself.
 """
 
 from __future__ import annotations

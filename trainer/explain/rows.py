@@ -1,4 +1,4 @@
-"""Read the rows to explain from a file, with the statistics of its training rows."""
+"""Read the rows to explain, and statistics of the training rows."""
 
 from __future__ import annotations
 

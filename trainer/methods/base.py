@@ -261,7 +261,7 @@ class Solution:
     questions: Callable[[], BitArray] | None = field(default=None, repr=False, compare=False)
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
-        """Return why the run ended, without regard to the gap."""
+        """Return the reason why the run ended, regardless of the gap."""
         if not self.finished:  # if the monitor has no reason, the solver failed or its tolerance was too coarse
             return monitor.reason or Status.HEURISTIC
         return Status.HEURISTIC if guarantee is not Guarantee.TREE else Status.OPTIMAL
@@ -481,10 +481,12 @@ def stated_penalty(values: Mapping[str, Any]) -> float:
 
 
 def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
-    """Return the leaf penalty of the settings on `n` rows; `paper_lambda` takes precedence over `leaf_penalty`.
+    """Return the leaf penalty of the settings on `n` rows; `paper_lambda` takes precedence over
+    `leaf_penalty`.
 
-    It is 0 for 'auto', until the training chooses it. Aghaei, Gomez & Vayanos and Alston, Validi & Hicks maximise
-    (1 - lambda) correct - lambda branchings, which orders trees like a penalty of lambda / (1 - lambda) rows per leaf.
+    It is 0 for 'auto', until the training chooses it. Aghaei, Gomez & Vayanos and Alston, Validi & Hicks
+    maximise (1 - lambda) correct - lambda branchings. That orders trees like a penalty of lambda / (1 -
+    lambda) rows per leaf.
     """
     weight = settings.get("paper_lambda")
     if weight is None:

@@ -26,7 +26,7 @@ class Group(StrEnum):
 
 
 class Asks(StrEnum):
-    """Columns that one split of a method's trees uses."""
+    """The columns that one split of a method's trees tests."""
 
     ONE = "one"
     TWO = "two"

@@ -37,7 +37,7 @@ class FormReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the report in sentences."""
+        """The report in sentences."""
         return (
             *(entry.sentence for entry in self.proposals),
             *(respelled_words(*entry) for entry in self.respelled.items()),
@@ -70,9 +70,10 @@ def warning_sentences(
 ) -> list[str]:
     """Return the warnings for a caller in Python, at most one per column.
 
-    A column gets a warning for unknown categories, unless `schema` says 'branch', or for a changed form. A used column also gets
-    one for other numbers than 0 and 1 if it is binary, or for numbers far outside of the training range. Numbers just outside give
-    no warning, because each fold of a cross-validation has some.
+    A column gets a warning for unknown categories, unless `schema` says 'branch', or for a changed form. A
+    used binary column also gets one for numbers other than 0 and 1. Any other used column also gets one for
+    numbers far outside its training range. Numbers just outside give no warning, because each fold of a
+    cross-validation has some.
     """
     proposals = {column.column: column for column in report.proposals}
     sentences = []

@@ -18,7 +18,9 @@ COLUMN = "decision"
 
 
 class RecordedPiece(NamedTuple):
-    """Rows of a file: the cells that the tree tests, float64 (n, used columns), which have an answer, and their leaves."""
+    """Rows of a file: the cells that the tree tests, float64 (n, used columns), whether each row has an
+    answer, and its leaf.
+    """
 
     cells: FloatArray
     usable: BoolArray

@@ -373,7 +373,9 @@ def _declared_order(series: nw.Series) -> Sequence[str]:
 
 
 def _warn_of_number_texts(name: str, texts: list[str | None]) -> None:
-    """Warn once about a column whose numbers become categories because they are texts, or stand beside a few words."""
+    """Warn once about a column whose numbers become categories because they are texts, or because it also has
+    a few words.
+    """
     cells = Cells.of(pa.array(texts, pa.string()))
     if (stray := stray_words(cells)) is not None:
         words = f"{stray.figure}, so each value is a category. Make the words empty cells (None) and the column numbers"

@@ -1,4 +1,4 @@
-"""One scikit-learn classifier per method, built from the method's declaration.
+"""Build the scikit-learn classifier of each method from the method's declaration.
 
 `make_classifier("bivariate", depth=3)` equals `BivariateTreeClassifier(depth=3)`. Constructor arguments are the declared
 parameters; `fit` checks them, as scikit-learn requires.

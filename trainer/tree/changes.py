@@ -1,4 +1,4 @@
-"""Say in words what differs between two trees."""
+"""Describe the differences between two trees in words."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Read and write the model file: a tree with the record of its training.
+"""Read and write model files.
 
-It has everything that a reader needs to predict and to check the claims.
+A model file is a tree with the record of its training. It has everything that a reader needs to predict and
+to check the claims.
 """
 
 from __future__ import annotations

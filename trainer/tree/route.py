@@ -1,9 +1,9 @@
 """Predict the leaves of rows with a kernel over flat arrays.
 
 Legend: `nodes[v] = (kind, feature, left, right, start, stop)`, the kind negative if empty cells go left.
-`cuts[v] = (low, high)`, high being the threshold. Terms `start:stop` of `terms`/`coefficients`/`fills` belong to a
-linear split (column, level), bytes `start:stop` of `member` to a subset split (1: that category goes left). A fill of
-NaN is none.
+`cuts[v] = (low, high)`, high being the threshold. Terms `start:stop` of `terms`/`coefficients`/`fills` belong
+to a linear split (column, level), bytes `start:stop` of `member` to a subset split (1: that category goes
+left). A fill of NaN means that no value replaces an empty cell.
 """
 
 from __future__ import annotations

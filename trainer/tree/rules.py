@@ -41,8 +41,8 @@ class Rule:
 def rules_of(tree: Tree) -> list[Rule]:
     """Return one rule per leaf, with the leaves under "yes" before those under "no".
 
-    The order counts. "No" to a bucket means "below or above", which is not a condition. It holds for the rows that the
-    rules of "yes" leave over.
+    Each rule applies only to rows that no earlier rule fits. That is why "no" to a bucket, which means "below
+    or above", needs no condition.
     """
     rules: list[Rule] = []
     stack: list[tuple[int, tuple[Condition, ...], tuple[str, ...]]] = [(0, (), ())]

@@ -1,4 +1,4 @@
-"""Store all good trees in short form, so that they vote on any row."""
+"""Store all good trees in short form, for votes on any row."""
 
 from __future__ import annotations
 

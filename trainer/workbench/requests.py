@@ -64,7 +64,10 @@ T = TypeVar("T")
 
 
 class ConflictError(InfeasibleError):
-    """The wishes contradict each other; without any one of `conflict`, the others of it can be kept."""
+    """The wishes contradict each other.
+
+    `conflict` is a minimal contradiction: without any one of its wishes, the others can be kept.
+    """
 
     def __init__(self, message: str, conflict: tuple[str, ...]) -> None:
         super().__init__(message)

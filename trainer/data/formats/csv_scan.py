@@ -54,7 +54,9 @@ class Scan:
 
 @dataclass(frozen=True, kw_only=True)
 class DelimiterGuess:
-    """A delimiter, its certainty (share of the first lines with as many fields as the header), and the reason."""
+    """A delimiter, its certainty (share of the first lines with the same number of fields as the header), and
+    the reason.
+    """
 
     delimiter: str
     sure: float
@@ -64,8 +66,8 @@ class DelimiterGuess:
 def scan(body: bytes, delimiter: bytes, *, most_records: int | None = None, most_bytes: int | None = None) -> Scan:
     """Scan `body`, whose line breaks are single line feeds, for records; leave out empty lines.
 
-    The scan works in pieces and stores a few bytes per record, so it needs little memory beside the file. It stops beyond
-    `most_records`, or at a record of more than `most_bytes`; `excess` then gives the reason.
+    The scan works in pieces and stores a few bytes per record, so it needs little memory besides the file. It
+    stops beyond `most_records`, or at a record of more than `most_bytes`; `excess` then gives the reason.
     """
     walk = _Walk(body, delimiter[0])
     excess = None

@@ -41,9 +41,9 @@ class HeaderGuess(NamedTuple):
 def judge_header(names: Sequence[str], columns: Sequence[pa.Array]) -> HeaderGuess:
     """Judge a first line that was read as names, by the cells below it.
 
-    A number speaks for a row if it lies among the numbers of its column, and a text if it is a value of its column. A
-    number outside the numbers of its column, numbers that rise by one from name to name, a text above numbers, and a
-    text that a column of few texts does not have speak for names.
+    Evidence for a row is a number in the range of its column, or a text that also occurs below. Evidence for
+    names is a number outside the range of its column, a text above numbers, a new text above few distinct
+    texts, and numbers that rise by one from name to name.
 
     Parameters
     ----------

@@ -28,12 +28,13 @@ MEANING = 80  # limit on the characters of a code's meaning
 
 
 def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[float, int]:
-    """Return the values of a numeric column that look like codes, ascending, with the rows of each; NaN are skipped.
+    """Return the values of a numeric column that look like codes, ascending, with the rows of each; NaN are
+    skipped.
 
-    `values`, float64 (n,), occur in one row each, or in `rows`, int64 (n,). A number of BELOW is a code if no other
-    value is negative. A number of ABOVE is a code if it is at least twice as large as all other values. Each needs at
-    least two rows. A number such as −999 or 9999 among at least MANY_VALUES other values is a code, whatever its size, if it
-    is SPIKE times as frequent as each of them.
+    `values`, float64 (n,), occur in one row each, or in `rows`, int64 (n,). A number of BELOW is a code if no
+    other value is negative. A number of ABOVE is a code if it is at least twice as large as all other values.
+    Each needs at least two rows. A number such as −999 or 9999 can also be a spike: a code of any size that
+    is SPIKE times as frequent as each of at least MANY_VALUES other values.
     """
     finite = np.isfinite(values)
     distinct, place = np.unique(values[finite], return_inverse=True)
@@ -55,7 +56,10 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
 
 
 def spike_rows(rows: Collection[int]) -> float:
-    """Return the fewest rows of a spike beside values with these rows; infinity beside fewer than MANY_VALUES values."""
+    """Return the fewest rows that make a value a spike among values with these rows.
+
+    The result is infinite if there are fewer than MANY_VALUES values.
+    """
     return max(FEWEST_IN_A_SPIKE, SPIKE * max(rows)) if len(rows) >= MANY_VALUES else math.inf
 
 

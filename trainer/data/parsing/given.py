@@ -1,4 +1,7 @@
-"""The user's choices about the parsing of a table; everything else is guessed."""
+"""Hold the user's choices about the parsing of a table.
+
+Everything else is guessed.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,11 @@ MIN_EXCEL_NUMBER = 2.2250738585072014e-308
 
 
 def to_excel(tree: Tree, *, target: str = "class") -> str:
-    """Return the CSV; raise DataError for a tree that one formula cannot hold, and for numbers and texts that sheets cannot."""
+    """Return the CSV.
+
+    Raise DataError for a tree that one formula cannot hold, and for numbers and texts that spreadsheets
+    cannot store.
+    """
     names = [tree.schema[j].name for j in tree.used_columns]
     cells = [_as_text(name) for name in [*names, target]]
     text = io.StringIO()
@@ -67,9 +71,10 @@ def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
 
 
 class Sheet:
-    """The tests as formulas. Text instead of a number answers no, and so does an empty cell unless the split says otherwise.
+    """The tests as formulas of a spreadsheet.
 
-    A cell with an empty text counts as empty, because users may leave one when they clear a cell.
+    A text in place of a number answers "no", and so does an empty cell unless the split says otherwise. A
+    cell with an empty text counts as empty, because users may leave one when they clear a cell.
     """
 
     def __init__(self, tree: Tree, row: int) -> None:

@@ -23,7 +23,7 @@ def conditional(test: str, yes: str, no: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Braces:
-    """The tests as expressions of C, Java, JavaScript and R, which write them alike.
+    """The tests as expressions of C, Java, JavaScript and R, which share this syntax.
 
     `number` reads a column of the row as a number. `same` tests whether its text is a category; its last argument is
     the category of an empty cell, or None. `literal` writes a number. `flag` converts true to 1.0, `sure` converts

@@ -1,7 +1,8 @@
 """Draw a tree as a Plotly figure: cards, leaves and bands.
 
-Bands are as wide as the rows they carry. Everything is a scatter trace, which Plotly draws fast: filled outlines for
-bands, cards and bars, text for words. Coordinates are pixels from the top left corner; y grows downwards.
+The width of a band is proportional to its rows. Everything is a scatter trace, because Plotly draws these
+fast: filled outlines for bands, cards and bars, text for words. Coordinates are pixels from the top left
+corner; y grows downwards.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ def tree_figure(
 ) -> dict[str, Any]:
     """Return the Plotly JSON of `tree`; `path` are the node ids to highlight, `chosen` gets a strong border.
 
-    `closed` are branches whose lower parts are not drawn, `levels` closes all below that many questions. With `room`
-    (width, height) alone, as much is open as is readable there. `unseen` gives for leaves the correct unseen rows, and
-    all of them. `notes` are small words for the cards of questions. `layout.meta.nodes` has the box, relatives and
-    label of each node, for clicks and the keyboard.
+    `closed` are branches whose lower parts are not drawn, `levels` closes all below that many questions. With
+    `room` (width, height) alone, as many levels are open as are readable there. `unseen` gives for leaves the
+    correct unseen rows, and all of them. `notes` are small words for the cards of questions.
+    `layout.meta.nodes` has the box, relatives and label of each node, for clicks and the keyboard.
     """
     if closed is None and levels is not None:
         closed = level_closed(tree, levels)

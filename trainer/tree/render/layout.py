@@ -313,7 +313,7 @@ def _least_distance(left: list[Span], right: list[Span]) -> float:
 
 
 def band(rows: int, n_rows: int) -> float:
-    """Return the width of the band that carries `rows` of `n_rows` rows."""
+    """Return the width of the band for `rows` of `n_rows` rows."""
     return BAND * rows / max(1, n_rows)
 
 

@@ -15,8 +15,8 @@ PIECES = re.compile(r"[^_\s.\-/]*[_\s.\-/]*")
 def short_names(names: Sequence[str], length: int = NAME_LENGTH) -> list[str]:
     """Shorten names to about `length` letters; names that differ stay different.
 
-    Long names that begin or end alike lose the common part ("…region_14…"). Other long names lose their end, a single
-    one its middle. If two would look the same, both keep more letters.
+    Long names with a common beginning or end lose it ("…region_14…"). Other long names lose their end, a
+    single one its middle. If two would look the same, both keep more letters.
     """
     shortened = [_without_common(name, [n for n in names if n != name and len(n) > length], length) for name in names]
     for room in (length + 8, 2 * length, 4 * length, max(map(len, names), default=0)):

@@ -162,7 +162,7 @@ def leaf_share(v: Node) -> str:
 
 
 def _percent(part: float, total: float) -> str:
-    """Write a share in percent; all and none have no decimals."""
+    """Return a share in percent; only 0 % and 100 % have no decimals."""
     return f"{points_text(part / total, 0 if part in (0, total) else 1)}\u202f%"
 
 

@@ -31,7 +31,7 @@ from trainer.tree.splits.threshold import shortest_cut
 
 @dataclass(frozen=True, kw_only=True)
 class Interval(NumericSplit):
-    """Left if `low` < column `feature` ≤ `high`; -inf and inf are allowed ends."""
+    """A split that sends a row left if `low` < column `feature` ≤ `high`; -inf and inf are allowed ends."""
 
     feature: int
     low: float

@@ -58,7 +58,9 @@ FEW = 4096  # with more rows than this, the nearest ones are tried before all ar
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(NumericSplit):
-    """Left if Σ coefficients · columns ≤ threshold; the sum is taken in the listed order, in double precision.
+    """A split that sends a row left if Σ coefficients · columns ≤ threshold.
+
+    The sum is taken in the listed order, in double precision.
 
     `levels[h]` is VALUE if term h is the column's value, and EMPTY if it indicates an empty cell. Otherwise it is the
     code of the category that the term indicates. With the side FILL, a value of `fills` replaces an empty cell; it is

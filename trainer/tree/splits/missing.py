@@ -30,7 +30,7 @@ from trainer.tree.splits.base import (
 
 @dataclass(frozen=True, kw_only=True)
 class Missing(Split):
-    """Left if the cell of column `feature` is empty."""
+    """A split that sends a row left if its cell of column `feature` is empty."""
 
     feature: int
 

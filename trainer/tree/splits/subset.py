@@ -31,7 +31,7 @@ from trainer.tree.splits.base import (
 
 @dataclass(frozen=True, kw_only=True)
 class Subset(Split):
-    """Left if the category code of column `feature` is one of `codes` (sorted)."""
+    """A split that sends a row left if the category code of column `feature` is one of `codes` (sorted)."""
 
     feature: int
     codes: tuple[int, ...]

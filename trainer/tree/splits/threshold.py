@@ -32,7 +32,7 @@ from trainer.tree.splits.base import (
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold(NumericSplit):
-    """Left if column `feature` ≤ `threshold`."""
+    """A split that sends a row left if column `feature` ≤ `threshold`."""
 
     feature: int
     threshold: float
