@@ -1,8 +1,8 @@
 """Detect changes in the shares of a served tree by betting.
 
-A test supermartingale bets against an interval of the training share. It is mixed over the day and the size of the change (Ville
-1939; Shin, Ramdas, Rinaldo 2022, "E-detectors"). Sections in docstrings are those of the description of the method. Only daily counts
-are needed, no rows.
+A test supermartingale bets against an interval of the training share. It is mixed over the day and the size
+of the change (Ville 1939; Shin, Ramdas, Rinaldo 2022, "E-detectors"). It needs only daily counts, not rows
+(docs/life.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ShareLimits:
 
     @classmethod
     def of_reference(cls, yes: CountArray, rows: CountArray, miss: float, *, growth_only: bool = False) -> ShareLimits:
-        """Return the Clopper-Pearson intervals of shares counted on other rows (section 2, "Reference").
+        """Return the Clopper-Pearson intervals of shares counted on other rows.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ def threshold(watches: int, alarm_level: float) -> float:
 
 
 def evidence(yes: CountArray, rows: CountArray, limits: ShareLimits, by_row: BoolArray) -> ShareEvidence:
-    """Compute the evidence that shares have left their limits (section 2, "Bet" and "Day of change unknown").
+    """Compute the evidence that shares have left their limits.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _log_sum(values: FloatArray) -> FloatArray:
 
 
 def dispersion(leaf_rows: CountArray) -> FloatArray:
-    """Compute how much more the shares of successive days differ than chance explains (section 2, "Unit").
+    """Compute how much more the shares of successive days differ than chance explains.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def rows_are_units(leaf_rows: CountArray) -> BoolArray:
 
 
 def began_about(yes: CountArray, rows: CountArray, limit: float, *, grew: bool) -> int:
-    """Estimate the day on which a share left its limit (section 2, "Began about").
+    """Estimate the day on which a share left its limit.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def divergence(share: FloatArray, limit: float | FloatArray) -> FloatArray:
 
 
 def rows_until_alarm(share: float, limit: float, watches: int, alarm_level: float, *, grew: bool = True) -> float:
-    """Estimate the number of rows until an alarm once a share is `share` (section 3); infinite within the limit."""
+    """Estimate the number of rows until an alarm once a share is `share`; infinite within the limit."""
     if (share <= limit) if grew else (share >= limit):
         return math.inf
     log_odds = math.log(CHANGES * watches * HORIZON_DAYS / alarm_level)
@@ -250,7 +250,7 @@ def rows_until_alarm(share: float, limit: float, watches: int, alarm_level: floa
 
 
 def challenger_evidence(right: int, differing: int) -> float:
-    """Compute the evidence that the accuracies of challenger and champion differ (section 2, "Champion and challenger").
+    """Compute the evidence that the accuracies of challenger and champion differ.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ def to_sklearn(tree: Tree, classes: np.ndarray, feature_names: np.ndarray | None
     Parameters
     ----------
     tree : Tree
-        Each split compares one column with a threshold, or asks whether its cell is empty.
+        Each split compares one column with a threshold, or tests whether its cell is empty.
     classes : array of shape (n_classes,)
         The labels.
     feature_names : object array of shape (n_columns,), optional

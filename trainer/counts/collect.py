@@ -243,7 +243,7 @@ def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
     """Join the pieces of a column; if some have integers and others floats, the result has floats."""
     types = {array.type for array in arrays}
     if any(pa.types.is_dictionary(kind) for kind in types):  # declared categories; pieces may number them differently
-        if len(types) > 1:  # also ordered categories beside others
+        if len(types) > 1:  # also ordered categories mixed with others
             arrays = [as_text(own).dictionary_encode() for own in arrays]
         return pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
     if len(types) > 1 and all(pa.types.is_integer(t) or pa.types.is_floating(t) for t in types):

@@ -66,7 +66,7 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
     -------
     Tree
         The same tree. Its numeric columns with a value have `decimals`, `change_unit` and `range`. The range covers the
-        numbers that are no codes, rounded outward to a tenth of the unit, so that its ends reveal no value of a row. Ends
+        numbers that are not codes, rounded outward to a tenth of the unit, so that its ends reveal no value of a row. Ends
         with too many digits are not rounded.
     """
     return replace(tree, schema=describe_schema(tree.schema, matrix))

@@ -185,7 +185,7 @@ def encode_binary(
     weights : int64 array of shape (n,), optional
         Row weights. A row of weight w counts w times in quantiles.
     extra : mapping, optional
-        Thresholds beside the quantiles, by column index.
+        Thresholds in addition to the quantiles, by column index.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def encode_binary(
 
 
 def _with_empty(j: int, present: Column, features: Sequence[EncodedFeature]) -> list[EncodedFeature]:
-    """Return each feature with the empty cells on either side, and the feature "the cell is empty" (missing.md, section 2).
+    """Return each feature with the empty cells on either side, and the feature "the cell is empty".
 
     `present` is the column without empty cells. A feature that is constant on it is left out: it would repeat "the cell is
     empty".
@@ -312,7 +312,7 @@ def _published_levels(categories: Sequence[str]) -> list[str]:
 def encode_numeric(table: Table) -> Encoding:
     """Encode a table as numeric features: numbers unchanged, one 0/1 feature per category, without constant features.
 
-    A column with empty cells appears twice, with the empty cells below and above all values (missing.md, section 3).
+    A column with empty cells appears twice, with the empty cells below and above all values.
     """
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):
@@ -326,7 +326,7 @@ def encode_numeric(table: Table) -> Encoding:
 
 
 def encode_filled(table: Table, weights: CountArray | None = None, *, indicators: bool = True) -> Encoding:
-    """Encode a table for linear splits: the numeric encoding with empty cells filled (missing.md, section 4).
+    """Encode a table for linear splits: the numeric encoding with empty cells filled.
 
     Parameters
     ----------

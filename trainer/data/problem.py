@@ -87,7 +87,7 @@ class Problem:
     scheme, bins
         Rule of the binary encoding, and its number of quantiles.
     extra_thresholds : mapping
-        Thresholds beside the quantiles, by column index.
+        Thresholds in addition to the quantiles, by column index.
     warm_start : Draft, optional
         A known tree over the same columns, from which methods with `warm_start` begin.
     quantile_weights : int64 array of shape (n_rows,), optional

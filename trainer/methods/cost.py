@@ -39,7 +39,7 @@ class CostModel:
     spread : float
         Error of the model, as a standard deviation in decades.
     search_bytes : callable
-        Bytes that the search needs beside the table and its features, by `ProblemSize`.
+        Bytes that the search needs in addition to the table and its features, by `ProblemSize`.
     integer_program : bool
         Whether fits are mixed-integer programs, which often take all of their time.
     unmodelled : tuple of str

@@ -298,7 +298,7 @@ class _Total:
         self.watch = FormWatch(tree)
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
-        self.around: list[str] = []  # notes on the format and on lines that are no rows
+        self.around: list[str] = []  # notes on the format and on lines that are not rows
         self.life: dict[str, Counter[str]] = {}
 
     def add(self, rows: ModelRows, leaves: CodeArray) -> None:

@@ -190,7 +190,7 @@ class FittedTree:
         Returns
         -------
         list of Finding
-            One for each claim; `trainer.check.recount.verdict` gives that of all of them.
+            One for each claim; `trainer.check.recount.verdict` gives the verdict on all of them.
 
         Raises
         ------

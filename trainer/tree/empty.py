@@ -31,9 +31,9 @@ def settle_empty(
     Returns
     -------
     Tree
-        The same tree for the training rows. A split that none of them reaches with an empty cell is marked as unseen
-        (missing.md, section 1). It sends empty cells to the side with the larger training weight, left if equal. A sum that
-        fills empty cells fills the columns without any with their medians.
+        The same tree for the training rows. A split that none of them reaches with an empty cell is marked as unseen.
+        It sends empty cells to the side with the larger training weight, left if equal. A sum that fills empty cells
+        fills the columns without any with their medians.
     """
     holes = {j for j in tree.used_columns if np.isnan(matrix[:, j]).any()}
     learning = [v for v in tree.branches if v.split is not None and _learns(tree, v.split)]

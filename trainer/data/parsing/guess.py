@@ -35,7 +35,7 @@ from trainer.data.parsing.numbers import (
 )
 from trainer.data.parsing.words import is_missing_word
 
-FEW_VALUES = 10  # beside a word, at most this many distinct numbers may be codes
+FEW_VALUES = 10  # in a column with words, at most this many distinct numbers may be codes
 MOST_LETTERS = 4  # a word of at most this many letters after a digit may be a number with a unit, or a month
 
 
@@ -71,7 +71,7 @@ def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) 
     if spec == TEXT:
         return Draft(_plain_or_missing(name, choices, TEXT, "you said so"))
     if not pa.types.is_string(column.type) or (name == raw.detected.index and not spec):
-        return untouched  # row names are no feature, so a date in them needs no parsing
+        return untouched  # row names are not a feature, so a date in them needs no parsing
     signs = [choices.sign(what, name) for what in ("decimal", "thousands")]
     if not spec and not choices.words(name) and signs[0] in (None, ".") and not signs[1] and _all_plain(column):
         return untouched

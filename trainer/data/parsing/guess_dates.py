@@ -44,7 +44,7 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
     if not (is_chosen or between or words.rows(odd) <= SLIPS * words.counts.sum()):
         return None
     if likely == [TIME] and not is_chosen and any(moment_of(word, TIME) is None for word in odd):
-        return None  # the column has durations such as 30:15, which are no times of day
+        return None  # the column has durations such as 30:15, which are not times of day
     word = words.first(odd)
     question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
     if len(likely) == 1:
