@@ -7,7 +7,8 @@ import os
 import threading
 import time
 from collections import Counter, deque
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.hooks import challenger_of
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import is_recorded
-from trainer.data.rows import UNKNOWN_CODE
+from trainer.data.parsing import ColumnParsing
+from trainer.data.parsing.values import plain_values
+from trainer.data.rows import UNKNOWN_CODE, parse_rows
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import list_names
 from trainer.table import ColumnKind, ColumnSchema
@@ -46,7 +49,8 @@ class SilentTree:
         self.columns = np.array([place[self._tree.schema[j].name] for j in used], np.intp)
         own = [self._tree.schema[j] for j in used]
         theirs = [served.tree.schema[j] for j in self.columns]
-        self._codes = [_codes_of(a, b) for a, b in zip(theirs, own, strict=True)]
+        reading = challenger.reading
+        self._codes = [_codes_of(a, b, reading) for a, b in zip(theirs, own, strict=True)]
         self._is_tested = np.isin(self.columns, served.tree.used_columns)
         self._classes = np.array([served.tree.classes.index(label) for label in self._tree.classes], np.int32)
 
@@ -96,19 +100,23 @@ class _Codes(NamedTuple):
         return np.where(is_empty, self.empty, translated), known | is_empty | (not self.unknown_differs)
 
 
-def _codes_of(served: ColumnSchema, challenger: ColumnSchema) -> _Codes | None:
-    """Return the translation of a categorical column; None for others, whose numbers are the same."""
+def _codes_of(served: ColumnSchema, challenger: ColumnSchema, reading: Mapping[str, Any] | None) -> _Codes | None:
+    """Return the translation of a categorical column; None for others, whose numbers are the same.
+
+    The challenger reads the categories of the served tree as it reads those of a call: with its spellings and its words for empty cells.
+    """
     if challenger.kind is not ColumnKind.CATEGORICAL:
         return None
-    place = {word: float(code) for code, word in enumerate(challenger.categories)}
+    words = plain_values(reading, [{challenger.name: word} for word in served.categories])
+    by_code = parse_rows((challenger,), (), words).matrix[:, 0]
     empty = np.nan if challenger.missing_code is None else float(challenger.missing_code)
-    by_code = [place.get(word, UNKNOWN_CODE) for word in served.categories]
     if served.missing_code is not None:
         by_code[served.missing_code] = empty
-    others = set(challenger.categories) - set(served.categories)
-    if challenger.missing_code is not None:
-        others.discard(challenger.categories[challenger.missing_code])
-    return _Codes(np.array(by_code or [UNKNOWN_CODE]), empty, bool(others))
+    others = set(range(len(challenger.categories))) - set(by_code[by_code >= 0].astype(int).tolist())
+    others.discard(-1 if challenger.missing_code is None else challenger.missing_code)
+    column = ColumnParsing.from_json(reading).columns.get(challenger.name)
+    unknown_differs = bool(others) or (column is not None and column.special)
+    return _Codes(by_code if len(by_code) else np.array([UNKNOWN_CODE]), empty, unknown_differs)
 
 
 def refusal_of(served: ModelFile, challenger: ModelFile) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from octweb.registry.prediction import silent
 from octweb.registry.prediction.silent import NO_ANSWER, SilentTree, refusal_of
+from trainer.data.parsing.values import plain_values
 from trainer.data.rows import parse_rows
 from trainer.errors import RowError
 from trainer.table import MISSING_CATEGORY, Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
@@ -64,7 +66,8 @@ def own_answer(file, row):
     """Return the class that the model gives to a row sent to it; None if it refuses the row."""
     tree = file.tree
     try:
-        matrix = parse_rows(tree.schema, tree.used_columns, [row], refused=tree.refused_columns).matrix
+        rows = plain_values(file.reading, [row])
+        matrix = parse_rows(tree.schema, tree.used_columns, rows, refused=tree.refused_columns).matrix
     except RowError:
         return None
     return tree.classes[int(tree.predict(matrix)[0])]
@@ -96,6 +99,21 @@ def test_silent_answers_equal_own_answers(policies):
                 untested = {name for name in ("x", "y", "colour") if row[name] is None} - tested
                 assert is_unknown or untested, row
     assert compared > 60
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_are_read_as_by_the_challenger(seed):
+    """Other spellings, spellings that it merges, and words that it takes for an empty cell."""
+    served = file_of(seed, words=("Blue", "GREEN", "rot", "?"))
+    column = {"taken_for": "plain", "spellings": {"rot": "red", "grün": "green"}, "missing": ["none"]}
+    challenger = replace(file_of(seed + 50, words=("blue", "green", "red")), reading={"columns": {"colour": column}})
+    tree = SilentTree(served, challenger)
+    rows = [{"x": x, "y": 1.0, "colour": word} for x in (0.0, 3.0, 9.0) for word in ("Blue", "GREEN", "rot", "?")]
+    matrix = parse_rows(served.tree.schema, served.tree.used_columns, rows).matrix
+    answers = tree.answers(matrix[:, tree.columns]).tolist()
+    assert [served.tree.classes[code] for code in answers] == [own_answer(challenger, row) for row in rows]
+    unknown = parse_rows(served.tree.schema, served.tree.used_columns, [rows[0] | {"colour": "grün"}]).matrix
+    assert tree.answers(unknown[:, tree.columns]).tolist() == [NO_ANSWER]
 
 
 def test_models_of_another_contract_are_refused_with_the_difference():
