@@ -15,7 +15,7 @@ from octweb.challengers.models import Challenge
 from octweb.challengers.record import challenger_record
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.decisions.models import DecisionHead
-from octweb.registry.document.model_files import model_file
+from octweb.registry.document.model_files import is_damaged, model_file
 from octweb.registry.hooks import NamedChallenger
 from octweb.registry.lifecycle import actions as lifecycle
 from octweb.registry.lifecycle.model_cache import clear_now_and_on_commit
@@ -55,6 +55,8 @@ def reason_to_end(challenge: Challenge, now: datetime) -> str:
         return f"{challenge.model} is no longer approved."
     if challenge.challenger.state == State.RETIRED or challenge.challenger.deleted_at is not None:
         return f"{challenge.challenger} is retired or deleted."
+    if is_damaged(challenge.challenger):
+        return f"The stored document of {challenge.challenger} was damaged or changed."
     if (
         challenge.by is None
         or not TreeModel.objects.readable_by(challenge.by).filter(pk=challenge.challenger_id).exists()

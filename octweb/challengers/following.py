@@ -20,7 +20,7 @@ from octweb.challengers.models import Challenge, Difference
 from octweb.core.tally import SECONDS_OF_DAY, Key
 from octweb.decisions.models import ChainEntry, DecisionHead, Kind
 from octweb.decisions.replaying import row_of
-from octweb.life.counting import add_counts
+from octweb.life.counting import EPOCH, add_counts
 from octweb.registry.document.model_files import model_file
 from octweb.registry.prediction.recording import APIS, is_recorded
 from octweb.registry.prediction.silent import NO_ANSWER, SILENT, SilentTree, count_names
@@ -44,9 +44,12 @@ def follow_due(now: datetime | None = None) -> int:
     rows = 0
     for challenge in running_challenges():
         try:
-            rows += _follow(challenge)
-            if reason := reason_to_end(challenge, now):
-                end_challenge(challenge, by=None, reason=reason)
+            reason = reason_to_end(challenge, now)
+            try:
+                rows += _follow(challenge)
+            finally:  # also if a model is damaged
+                if reason:
+                    end_challenge(challenge, by=None, reason=reason)
         except Exception:  # an unreadable model must not stop the other challenges
             log.exception("the challenge of %s was not followed", challenge.model)
     if time.monotonic() - _LastCleaning.at >= CLEAN_SECONDS:
@@ -98,11 +101,17 @@ def _follow_batch(challenge: Challenge, silent: SilentTree) -> tuple[int, bool]:
         if not Challenge.objects.filter(pk=challenge.pk, last_number=before, ended_at=None).update(last_number=last):
             return 0, False
         challenge.last_number = last
-        since = int(challenge.since.timestamp() * NANOSECONDS)
-        known = [entry for entry in entries if entry.payload and entry.at >= since]
+        known = [entry for entry in entries if entry.payload and _is_in_time(challenge, entry.at)]
         if known:
             _add(challenge, silent, known)
     return len(known), is_full
+
+
+def _is_in_time(challenge: Challenge, at: int) -> bool:
+    """Return whether a moment (ns since 1970) is after the naming and not after the last day."""
+    if at < int(challenge.since.timestamp() * NANOSECONDS):
+        return False
+    return challenge.until is None or at // NANOSECONDS // SECONDS_OF_DAY <= (challenge.until - EPOCH).days
 
 
 def _add(challenge: Challenge, silent: SilentTree, entries: Sequence[ChainEntry]) -> None:

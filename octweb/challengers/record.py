@@ -14,7 +14,7 @@ from octweb.challengers.models import Challenge, Difference
 from octweb.challengers.verdicts import Verdicts
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.life.models import DailyCount
-from octweb.registry.document.model_files import model_file
+from octweb.registry.document.model_files import is_damaged, model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import is_recorded
 from octweb.registry.prediction.silent import NOT_COMPARED, SILENT, SKIPPED, SilentTree
@@ -166,5 +166,7 @@ def _sum(verdicts: Iterable[Verdicts]) -> Verdicts:
 
 
 def _reads_records(challenge: Challenge) -> bool:
-    """Return whether the records of the served tree hold all columns of the challenger."""
+    """Return whether the records of the served tree hold all columns of the challenger; True if its document is damaged."""
+    if is_damaged(challenge.challenger):
+        return True
     return SilentTree(model_file(challenge.model), model_file(challenge.challenger)).reads_tested_columns

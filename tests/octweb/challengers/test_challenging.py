@@ -20,11 +20,11 @@ from octweb.core.problems import Conflict, Unprocessable
 from octweb.decisions import collecting
 from octweb.decisions.erasing import erase_decisions
 from octweb.decisions.later import LaterRow, add_later_rows
-from octweb.decisions.models import Kind
+from octweb.decisions.models import ChainEntry, Kind
 from octweb.life.counting import flush
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions as lifecycle
-from octweb.registry.models import ShareLevel, State
+from octweb.registry.models import ShareLevel, State, TreeModel
 from octweb.registry.prediction.predictions import predict_rows
 from tests.octweb.decisions.rows import record_rows
 from tests.octweb.small_models import trained
@@ -305,6 +305,33 @@ def test_last_day_ends_the_challenge(challenge):
     challenge.refresh_from_db()
     assert challenge.ended_at is not None
     assert challenge.reason.startswith("Its last day was")
+
+
+def test_rows_after_the_last_day_are_not_compared(recorded_challenge):
+    """As after a night without a worker."""
+    recorded_challenge.since = now() - timedelta(days=3)
+    recorded_challenge.until = now().date() - timedelta(days=1)
+    recorded_challenge.save()
+    record_rows(recorded_challenge.model, 2)
+    today = list(ChainEntry.objects.values_list("number", flat=True))
+    record_rows(recorded_challenge.model, 3)
+    yesterday = ChainEntry.objects.exclude(number__in=today)
+    yesterday.update(at=int((now() - timedelta(days=1)).timestamp()) * 10**9)
+    assert follow() == 12
+    recorded_challenge.refresh_from_db()
+    assert recorded_challenge.ended_at is not None
+
+
+def test_damaged_challenger_ends_and_leaves_the_page(recorded_challenge, owner, client_of, client, media):
+    TreeModel.objects.filter(pk=recorded_challenge.challenger.pk).update(document="{}", sha256="0" * 64)
+    path = f"/api/v1/models/{recorded_challenge.model.pk}/life/"
+    assert client_of(owner).get(path).json()["challenger"]["running"] is True
+    follow()
+    ended = client_of(owner).get(path).json()["challenger"]
+    assert (ended["running"], "was damaged" in ended["reason"]) == (False, True)
+    client.force_login(owner)
+    page = f"{reverse('registry:detail', args=[recorded_challenge.model.pk])}?mode=life"
+    assert "was damaged or changed" in client.get(page).content.decode()
 
 
 def test_promotion_is_a_review_and_serves_nothing(challenge, owner, client_of):
