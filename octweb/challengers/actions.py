@@ -75,9 +75,10 @@ def served_model_named(user: Any, to: str) -> TreeModel:
     try:
         found = models.filter(pk=uuid.UUID(name))
     except ValueError:
-        found = models.served().filter(family__name=name)
+        found = models.filter(family__name=name) if version else models.served().filter(family__name=name)
     if version:
-        found = found.filter(version=int(version)) if version.isdigit() and len(version) < 10 else found.none()
+        is_number = version.isascii() and version.isdigit() and len(version) < 10
+        found = found.filter(version=int(version)) if is_number else found.none()
     model: TreeModel | None = found.first()
     if model is None:
         words = f"'{to[:60]}' is no approved model of yours. Give its served name, such as credit-risk, or its id."

@@ -243,6 +243,12 @@ def test_rest_names_reads_and_ends_a_challenger(approved, smaller, owner, client
     assert audit.broken() == []
 
 
+def test_approved_version_that_is_not_served_is_found_by_name(approved, smaller, owner, client_of):
+    lifecycle.stop_serving(approved, by=owner)
+    assert put(client_of(owner), smaller, {"to": approved.family.name}).status_code == 400
+    assert put(client_of(owner), smaller, {"to": f"{approved.family.name}/1"}).status_code == 201
+
+
 def test_strangers_learn_nothing_of_a_challenge(challenge, stranger, client_of):
     caller = client_of(stranger)
     path = f"/api/v1/models/{challenge.challenger.pk}/challenger/"
@@ -271,6 +277,7 @@ def test_model_of_another_owner_needs_to_be_readable(approved, register, strange
     ("body", "attr"),
     [
         ({"to": "nobody"}, "to"),
+        ({"to": "small-cart/²"}, "to"),
         ({}, "to"),
         ({"to": "small-cart", "until": "2020-01-01"}, "until"),
         ({"to": "small-cart", "until": "soon"}, "until"),
