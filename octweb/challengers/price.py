@@ -44,6 +44,7 @@ USUAL_DAYS = 90
 MAX_DAYS = 1_826
 USUAL_SECONDS = 60
 MAX_ROWS = 100_000  # the newest rows are taken if there are more
+SEARCHED_QUESTIONS = "whose questions are one threshold or one category of the same columns"
 UNKNOWN_WORD = "(unknown)"  # replaces a category that the model does not know
 FEW_OUTCOMES = (
     "Outcomes of at least two classes are needed, and {where} has fewer on record. Record each answer (the choice at the approval), and send "
@@ -53,9 +54,9 @@ FEW_OUTCOMES = (
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Decisions on record with a known outcome, newest first: their rows for the served tree, and the outcomes.
+    """Decisions on record with a known outcome, the newest MAX_ROWS first: their rows for the served tree, and the outcomes.
 
-    `unknown` counts the decisions without known outcome of the same days. `answers_without_outcome` are the answers for
+    `unknown` counts the decisions without known outcome of the same time. `answers_without_outcome` are the answers for
     which no decision has a known outcome.
     """
 
@@ -77,7 +78,7 @@ def longest() -> int:
 def start(
     *, owner: Any, model: TreeModel, days: int = USUAL_DAYS, seconds: int | None = None, monthly: bool = False
 ) -> StayingPrice:
-    """Queue a search, or return the queued one. Raises Conflict and ValidationError.
+    """Queue a search, or return the waiting one that was asked for alike. Raises Conflict and ValidationError.
 
     With `monthly`, workers repeat it until the next search of the model is not monthly, or is stopped.
     """
@@ -97,7 +98,13 @@ def start(
     outcomes = ChainEntry.objects.filter(model=model.pk, kind=Kind.OUTCOME).exclude(payload="")
     if outcomes.order_by().values("label").distinct().count() < 2:
         raise Conflict(FEW_OUTCOMES.format(where=str(model)))
-    return queue.only_one(StayingPrice, owner=owner, model=model, days=days, seconds=most, monthly=monthly)
+    job = queue.only_one(StayingPrice, owner=owner, model=model, days=days, seconds=most, monthly=monthly)
+    if (job.days, job.seconds, job.monthly) != (days, most, monthly):
+        raise Conflict(
+            f"A search over {job.days} days for at most {job.seconds} seconds, {'monthly' if job.monthly else 'once'}, waits or runs. "
+            "Stop it first, or wait for its end."
+        )
+    return job
 
 
 class _LastLook:
@@ -146,11 +153,13 @@ def known_rows(model: TreeModel, days: int, now: datetime) -> KnownRows:
     unknown = 0
     newest = entries.exclude(payload="").order_by("-number").values_list("key", "leaf", "payload")
     for key, leaf, payload in newest.iterator(chunk_size=2000):
+        if len(rows) == MAX_ROWS:
+            break
         answer = int(tree.labels[leaf])
         if key not in outcomes:
             unknown += 1
             without.add(answer)
-        elif len(rows) < MAX_ROWS:
+        else:
             rows.append(row_of(tree, json.loads(payload)["values"]))
             given.add(answer)
             codes.append(outcomes[key])
@@ -247,11 +256,12 @@ def points_at_most(fewer: int, rows: int) -> float:
 def price_words(found: Mapping[str, Any], days: int) -> str:
     """State how much more often the best tree of the size would have been right."""
     leaves = f"{found['leaves']} {'leaf' if found['leaves'] == 1 else 'leaves'}"
-    size = f"with at most {leaves} and depth {found['depth']} over the same columns"
-    where = f"On the {whole(found['n'])} decisions of the last {days} days with a known outcome"
+    size = f"with at most {leaves} and depth {found['depth']}, {SEARCHED_QUESTIONS},"
+    newest = "newest " if found["n"] >= MAX_ROWS else ""
+    where = f"On the {newest}{whole(found['n'])} decisions of the last {days} days with a known outcome"
     least = found["least_mistakes"]
     if least is None:
-        return f"{where}, the search ended before it proved anything about trees {size}."
+        return f"{where}, the search ended before it proved anything about trees {size.rstrip(',')}."
     points = points_at_most(found["mistakes"] - least, found["n"])
     if points <= 0:
         return f"{where}, no tree {size} would have been right more often than this version (proved)."

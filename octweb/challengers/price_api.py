@@ -34,7 +34,8 @@ class PriceFoundSerializer(serializers.Serializer):
     mistakes = serializers.IntegerField(help_text="of this version")
     best_mistakes = serializers.IntegerField(help_text="of the best tree that was found")
     least_mistakes = serializers.IntegerField(
-        allow_null=True, help_text="no tree of this size has fewer; null: nothing proved"
+        allow_null=True,
+        help_text="no tree of this size with one threshold or category in each question has fewer; null: nothing proved",
     )
     points_at_most = serializers.FloatField(allow_null=True, help_text="price of staying, rounded up to a tenth")
     leaves = serializers.IntegerField()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -26,9 +27,11 @@ from octweb.registry.lifecycle import actions as lifecycle
 from octweb.registry.models import Recording
 from octweb.registry.prediction.recording import Caller, recorder_of
 from tests.octweb.small_models import trained
-from trainer.convert import fitted_to
+from trainer.convert import fitted_to, rival
 from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import ColumnParsing
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
 ROWS = 60
@@ -170,6 +173,23 @@ def test_models_without_outcomes_or_approval_have_no_price(recorded, model, owne
         price.start(owner=owner, model=model)
 
 
+def test_newest_rows_are_read_with_the_unknown_ones_among_them(recorded, outcomes, monkeypatch):
+    monkeypatch.setattr(price, "MAX_ROWS", 20)
+    rows = known_rows(recorded, 90, datetime.now(UTC))
+    assert (len(rows.outcomes), rows.unknown) == (20, 0)  # the five without outcome are the oldest
+
+
+def test_another_search_than_the_waiting_one_is_refused(recorded, outcomes, owner, client_of):
+    path = f"/api/v1/models/{recorded.pk}/life/price/"
+    api = client_of(owner)
+    first = {"days": 30, "seconds": 5}
+    assert api.post(path, json.dumps(first), content_type="application/json").status_code == 202
+    assert api.post(path, json.dumps(first), content_type="application/json").status_code == 202
+    other = api.post(path, json.dumps(first | {"monthly": True}), content_type="application/json")
+    assert (other.status_code, StayingPrice.objects.count()) == (409, 1)
+    assert "over 30 days for at most 5 seconds, once" in other.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("body", "attr"), [({"days": 0}, "days"), ({"seconds": 10**9}, "seconds"), ({"days": "x"}, "days")]
 )
@@ -221,3 +241,19 @@ def test_price_is_rounded_up_and_claims_only_what_is_proved():
     assert "at most 0.4 points more often than this version (proved)" in price_words(found, 90)
     assert "no tree with at most 4 leaves" in price_words(found | {"least_mistakes": 300}, 90)
     assert "proved anything" in price_words(found | {"least_mistakes": None}, 90)
+    assert "On the newest 100,000 decisions" in price_words(found | {"n": price.MAX_ROWS}, 90)
+
+
+def test_no_better_tree_is_claimed_of_searched_questions_alone():
+    """A tree that asks for two categories at once can be better than all that were searched."""
+    colour = np.tile(np.arange(4.0), 15)
+    codes = (colour % 2).astype(np.int32)
+    schema = ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=tuple("abcd"))
+    table = Table(columns=(Column(schema=schema, values=colour),), row_numbers=np.arange(1, 61))
+    labels = Labels(name="kind", classes=("no", "yes"), codes=codes)
+    tree = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model.tree
+    found = rival(tree, table, labels, time_limit=10).to_json()
+    two = replace(tree.nodes[0].split, codes=(1, 3))
+    assert (two.goes_left(table.matrix()) == codes).all()
+    assert found["least_mistakes"] > 0
+    assert f"no tree with at most 2 leaves and depth 1, {price.SEARCHED_QUESTIONS}, would" in price_words(found, 90)
