@@ -21,6 +21,10 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.registry.document.model_files import document_of, model_file
 
+MISREAD = (
+    "The search read the recorded rows otherwise than they were answered. Probably a category or class of the model is a word for an empty "
+    "cell, such as NA. So there is no result."
+)
 MEMORY_SLACK = 1.25  # a child that exceeds the memory limit by this factor is killed
 
 
@@ -28,6 +32,7 @@ class PriceChild(Process):
     """Child process `manage.py convert --compare`; its last line of output is the result."""
 
     counts: Mapping[str, Any] = MappingProxyType({})
+    own: Mapping[str, int] = MappingProxyType({})  # rows and mistakes as recorded, which the search must find, too
 
     @property
     def result(self) -> Path:
@@ -40,6 +45,8 @@ class PriceChild(Process):
         if not rows.has_two_classes:
             raise JobRefused(FEW_OUTCOMES.format(where=f"the period of {self.job.days} days"))
         self.counts = {"unknown": rows.unknown, "answers_without_outcome": list(rows.answers_without_outcome)}
+        mistakes = int((file.tree.predict(rows.matrix) != rows.outcomes).sum())
+        self.own = {"n": len(rows.outcomes), "mistakes": mistakes}
         (self.folder / "model.json").write_text(document_of(model), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(reading_of_rows(file)), encoding="utf-8")
         write_rows(file, rows, self.folder / "rows.parquet")
@@ -84,6 +91,8 @@ class PriceSupervisor(ResultSupervisor):
     def store(self, job: StayingPrice, child: Process, summary: dict[str, Any]) -> None:
         assert isinstance(child, PriceChild)
         found = summary["compare"] | child.counts
+        if child.own != {name: found[name] for name in child.own}:
+            raise JobRefused(MISREAD)
         status = RunStatus.CANCELLED if found["stopped"] else RunStatus.SUCCEEDED
         with transaction.atomic():
             audit.record(

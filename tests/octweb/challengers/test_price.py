@@ -22,6 +22,7 @@ from octweb.core.problems import Conflict
 from octweb.decisions import collecting
 from octweb.decisions.later import LaterRow, add_later_rows
 from octweb.decisions.models import ChainEntry, Kind
+from octweb.jobs.supervisor import JobRefused, LostLease
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions as lifecycle
 from octweb.registry.models import Recording
@@ -171,6 +172,21 @@ def test_models_without_outcomes_or_approval_have_no_price(recorded, model, owne
         price.start(owner=owner, model=recorded)
     with pytest.raises(Conflict, match="only an approved model"):
         price.start(owner=owner, model=model)
+
+
+def test_rows_that_the_search_read_otherwise_have_no_price(recorded, outcomes, owner):
+    """As with a class NA, which a file takes for an empty cell: these rows would be left out."""
+    job = price.start(owner=owner, model=recorded)
+    child = PriceChild.prepare(job)
+    matrix, codes = outcomes
+    found = {"n": 55, "mistakes": int((model_file(recorded).tree.predict(matrix) != codes).sum()), "stopped": False}
+    found |= {"best_mistakes": 0, "least_mistakes": 0}
+    supervisor = PriceSupervisor(job_id=str(job.pk), worker="test", stopping=threading.Event())
+    for member in ("n", "mistakes"):
+        with pytest.raises(JobRefused, match="such as NA"):
+            supervisor.store(job, child, {"compare": found | {member: found[member] - 1}})
+    with pytest.raises(LostLease):  # all alike, but nobody claimed this job
+        supervisor.store(job, child, {"compare": found})
 
 
 def test_newest_rows_are_read_with_the_unknown_ones_among_them(recorded, outcomes, monkeypatch):
