@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import Exists, OuterRef, Sum
+from django.db.models import Count, Exists, OuterRef, Subquery, Sum
 
 from octweb.challengers import words
-from octweb.challengers.models import Challenge, Difference
+from octweb.challengers.models import Challenge
 from octweb.challengers.verdicts import Verdicts
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.life.models import DailyCount
@@ -93,22 +93,20 @@ def silent_counts(challenge: Challenge) -> Counter[LeafAnswer]:
 
 
 def verdicts_by_leaf(challenge: Challenge, now: datetime) -> dict[int, Verdicts]:
-    """Return who was right on the rows with different answers whose outcome is due, by leaf of the served tree."""
-    outcomes = _outcomes(challenge)
+    """Return who was right on the rows with different answers whose outcome is due, by leaf of the served tree.
+
+    The last outcome on record of a decision counts. The database counts the rows: in Python, 50,000 of them took 3 s.
+    """
     due = int((now - timedelta(days=challenge.outcome_days)).timestamp() * NANOSECONDS)
     erased = ChainEntry.objects.filter(key=OuterRef("decision"), payload="")
-    kept = challenge.differences.filter(~Exists(erased), at__lte=due)
+    outcomes = ChainEntry.objects.filter(kind=Kind.OUTCOME, about=OuterRef("decision"), label__isnull=False)
+    last = outcomes.exclude(payload="").order_by("-number").values("label")[:1]
+    kept = challenge.differences.filter(~Exists(erased), at__lte=due).annotate(outcome=Subquery(last)).order_by()
     numbers: dict[int, Counter[str]] = {}
-    for decision, leaf, answer, silent in kept.values_list("decision", "leaf", "answer", "silent"):
-        numbers.setdefault(leaf, Counter())[_verdict(outcomes.get(decision), answer, silent)] += 1
+    groups = kept.values_list("leaf", "answer", "silent", "outcome").annotate(Count("pk"))
+    for leaf, answer, silent, outcome, number in groups:
+        numbers.setdefault(leaf, Counter())[_verdict(outcome, answer, silent)] += number
     return {leaf: Verdicts(**counts) for leaf, counts in numbers.items()}
-
-
-def _outcomes(challenge: Challenge) -> dict[Any, int]:
-    """Return the last outcome on record of each decision with different answers."""
-    decisions = Difference.objects.filter(challenge=challenge).values("decision")
-    entries = ChainEntry.objects.filter(kind=Kind.OUTCOME, about__in=decisions, label__isnull=False).exclude(payload="")
-    return dict(entries.order_by("number").values_list("about", "label"))
 
 
 def _verdict(outcome: int | None, answer: int, silent: int) -> str:
