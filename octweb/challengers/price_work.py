@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
@@ -16,6 +17,7 @@ from octweb.audit import actions as audit
 from octweb.challengers.models import StayingPrice
 from octweb.challengers.price import FEW_OUTCOMES, known_rows, reading_of_rows, write_rows
 from octweb.core.faults import DamagedDocument
+from octweb.core.templatetags.octweb import whole
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
@@ -24,6 +26,10 @@ from octweb.registry.document.model_files import document_of, model_file
 MISREAD = (
     "The search read the recorded rows otherwise than they were answered. Probably a category or class of the model is a word for an empty "
     "cell, such as NA. So there is no result."
+)
+ALL_ALIKE = (
+    "All {n} decisions with a known outcome have the same values in the columns of the tree, so no question can tell them apart. "
+    "Ask for more days."
 )
 MEMORY_SLACK = 1.25  # a child that exceeds the memory limit by this factor is killed
 
@@ -45,6 +51,9 @@ class PriceChild(Process):
         if not rows.has_two_classes:
             raise JobRefused(FEW_OUTCOMES.format(where=f"the period of {self.job.days} days"))
         self.counts = {"unknown": rows.unknown, "answers_without_outcome": list(rows.answers_without_outcome)}
+        tested = rows.matrix[:, list(file.tree.used_columns)]
+        if ((tested == tested[0]) | (np.isnan(tested) & np.isnan(tested[0]))).all():
+            raise JobRefused(ALL_ALIKE.format(n=whole(len(tested))))
         mistakes = int((file.tree.predict(rows.matrix) != rows.outcomes).sum())
         self.own = {"n": len(rows.outcomes), "mistakes": mistakes}
         (self.folder / "model.json").write_text(document_of(model), encoding="utf-8")

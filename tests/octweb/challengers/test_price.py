@@ -189,6 +189,14 @@ def test_rows_that_the_search_read_otherwise_have_no_price(recorded, outcomes, o
         supervisor.store(job, child, {"compare": found})
 
 
+def test_decisions_that_are_all_alike_have_no_price(recorded, outcomes, owner):
+    """The search itself would advise another delimiter of the file."""
+    first = ChainEntry.objects.filter(kind=Kind.DECISION).order_by("-number").first()
+    ChainEntry.objects.filter(kind=Kind.DECISION).update(payload=first.payload)
+    job = work(price.start(owner=owner, model=recorded))
+    assert (job.status, job.error[:40]) == ("failed", "All 55 decisions with a known outcome ha")
+
+
 def test_newest_rows_are_read_with_the_unknown_ones_among_them(recorded, outcomes, monkeypatch):
     monkeypatch.setattr(price, "MAX_ROWS", 20)
     rows = known_rows(recorded, 90, datetime.now(UTC))
