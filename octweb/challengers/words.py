@@ -33,7 +33,9 @@ def sentences(
     since = day_text(challenge.since.date())
     if not rows:
         return [_capitalise(f"{name} answers silently since {since}. No row came.")]
-    words = [f"Since {since}, {name} would have answered {whole(different)} of {whole(rows)} rows otherwise."]
+    words = [
+        f"Since {since}, {name} would have answered {whole(different)} of {whole(rows)} row{'' if rows == 1 else 's'} otherwise."
+    ]
     if not has_outcomes and not (verdicts.decided or verdicts.neither or verdicts.unknown):
         return [*words, NO_RECORDS]
     if different:
@@ -49,7 +51,7 @@ def _outcome_sentences(challenge: Challenge, verdicts: Verdicts) -> list[str]:
     name = challenger_name(challenge)
     served = served_name(challenge)
     words = [
-        f"{whole(known)} of these have a known outcome: {name} was right on {whole(verdicts.challenger)}, "
+        f"{whole(known)} of these {'has' if known == 1 else 'have'} a known outcome: {name} was right on {whole(verdicts.challenger)}, "
         f"{served} on {whole(verdicts.served)}"
         + (f", neither on {whole(verdicts.neither)}." if verdicts.neither else ".")
     ]

@@ -13,9 +13,10 @@ from django.urls import reverse
 
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
-from octweb.challengers import actions, following
+from octweb.challengers import actions, following, words
 from octweb.challengers.models import Challenge, Difference
 from octweb.challengers.record import challenger_record, verdicts_by_leaf
+from octweb.challengers.verdicts import Verdicts
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.decisions import collecting
 from octweb.decisions.erasing import erase_decisions
@@ -354,6 +355,18 @@ def test_promotion_is_a_review_and_serves_nothing(challenge, owner, client_of):
     assert note.endswith("More is right.")
     assert lifecycle.served_version(challenge.model.family) == challenge.model
     assert post(client, path, {}).status_code == 409
+
+
+def test_long_reason_reaches_the_reviewer_whole(challenge, owner):
+    reason = "x" * (actions.MAX_REASON - 1) + "."
+    actions.ask_for_promotion(challenge, by=owner, reason=reason)
+    assert challenge.challenger.events.last().reason.endswith(reason)
+
+
+def test_one_row_is_counted_in_the_singular(recorded_challenge):
+    said = words.sentences(recorded_challenge, 1, 1, Verdicts(challenger=1), has_outcomes=True)
+    assert said[0].endswith("1 of 1 row otherwise.")
+    assert said[1].startswith("1 of these has a known outcome")
 
 
 def test_only_the_owner_of_the_challenger_asks_for_its_approval(approved, register, stranger, owner):
