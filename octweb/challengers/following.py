@@ -85,26 +85,28 @@ def _follow_batch(challenge: Challenge, silent: SilentTree) -> tuple[int, bool]:
 
     Another worker that compared the same records first moved `last_number`, and this one adds nothing.
     """
+    head = DecisionHead.objects.first()
+    before = challenge.last_number
+    end = before if head is None else head.records
+    if end <= before:
+        return 0, False
+    last = min(end, before + BATCH_RECORDS)
     with transaction.atomic():
-        head = DecisionHead.objects.first()
-        before = challenge.last_number
-        end = before if head is None else head.records
-        entries = list(
-            ChainEntry.objects.filter(
-                number__gt=before, number__lte=end, kind=Kind.DECISION, model=challenge.model_id, leaf__isnull=False
-            ).order_by("number")[:BATCH_RECORDS]
-        )
-        is_full = len(entries) == BATCH_RECORDS
-        last = entries[-1].number if is_full else end
-        if not entries and last - before < BATCH_RECORDS:
-            return 0, False
         if not Challenge.objects.filter(pk=challenge.pk, last_number=before, ended_at=None).update(last_number=last):
             return 0, False
         challenge.last_number = last
-        known = [entry for entry in entries if entry.payload and _is_in_time(challenge, entry.at)]
+        # by number alone: with the model, SQLite would read the index of all its decisions at each look
+        entries = ChainEntry.objects.filter(number__gt=before, number__lte=last).order_by("number")
+        known = [entry for entry in entries if _is_compared(challenge, entry)]
         if known:
             _add(challenge, silent, known)
-    return len(known), is_full
+    return len(known), last < end
+
+
+def _is_compared(challenge: Challenge, entry: ChainEntry) -> bool:
+    """Return whether an entry is an answer of the served tree, not erased, in the time of the challenge."""
+    is_answer = entry.kind == Kind.DECISION and entry.model == challenge.model_id and entry.leaf is not None
+    return is_answer and entry.payload != "" and _is_in_time(challenge, entry.at)
 
 
 def _is_in_time(challenge: Challenge, at: int) -> bool:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from octweb.audit import actions as audit
@@ -148,6 +150,28 @@ def test_records_are_compared_exactly_once(recorded_challenge):
     record = record_of(recorded_challenge)
     assert record["rows"] == 24
     assert record["different"] == Difference.objects.count() > 0
+
+
+def test_batches_hold_the_records_of_this_model_alone(recorded_challenge, register, owner, staff, monkeypatch):
+    monkeypatch.setattr(following, "BATCH_RECORDS", 5)
+    other = lifecycle.approve(
+        lifecycle.ask_for_approval(register(title="Other"), by=owner), by=staff, recording="full", reason="A test."
+    )
+    for model in (other, recorded_challenge.model, other, recorded_challenge.model):
+        record_rows(model, 2)
+    assert follow() == 16
+    recorded_challenge.refresh_from_db()
+    assert recorded_challenge.last_number == 32
+    assert record_of(recorded_challenge)["rows"] == 16
+
+
+def test_look_without_new_records_reads_none(recorded_challenge):
+    """Workers look each second, and a model may have a million records."""
+    record_rows(recorded_challenge.model, 2)
+    follow()
+    with CaptureQueriesContext(connection) as queries:
+        assert following.follow_due() == 0
+    assert not [query["sql"] for query in queries if "decisions_chainentry" in query["sql"]]
 
 
 def with_outcomes(challenge, label_of):
