@@ -211,7 +211,7 @@ class _Figure(APIView):
     @extend_schema(parameters=[DAYS], responses=FIGURE)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
-        record = life_record(model, days_of(request), timezone.now())
+        record = life_record(model, days_of(request), timezone.now(), with_parts=False)
         return Response(self.draw(record, model_file(model).tree.classes))
 
 

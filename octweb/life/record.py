@@ -21,8 +21,8 @@ from trainer.monitoring import MAX_DISPERSION
 MAX_DAYS = 3650
 
 
-def life_record(model: TreeModel, days: int, now: datetime) -> dict[str, Any]:
-    """Return the decisions of the last `days` days, the watches with their evidence, and the alarms."""
+def life_record(model: TreeModel, days: int, now: datetime, *, with_parts: bool = True) -> dict[str, Any]:
+    """Return the decisions of the last `days` days, the watches with their evidence, the alarms, and the parts of apps above."""
     today = now.astimezone(UTC).date()
     counts = day_counts(model, today - timedelta(days=days - 1), today)
     look = look_at(model, today)
@@ -48,7 +48,7 @@ def life_record(model: TreeModel, days: int, now: datetime) -> dict[str, Any]:
         "alarms": [_alarm(a, look, counts, answers, open_alarms) for a in model.alarms.select_related("closed_by")],
         "refused": _refused_cells(model, counts),
         "sentences": _sentences(counts, look, open_alarms),
-        **{part.name: part.record(model, now) for part in parts},
+        **({part.name: part.record(model, now) for part in parts} if with_parts else {}),
     }
 
 

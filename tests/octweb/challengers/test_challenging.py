@@ -274,6 +274,14 @@ def test_approved_version_that_is_not_served_is_found_by_name(approved, smaller,
     assert put(client_of(owner), smaller, {"to": f"{approved.family.name}/1"}).status_code == 201
 
 
+def test_figures_are_drawn_without_the_challenger(challenge, owner, client_of, monkeypatch):
+    """The page asks for the record once, and for two figures, which would count all other answers again."""
+    monkeypatch.setattr("octweb.challengers.record.challenger_record", None)
+    for figure in ("leaves", "evidence"):
+        path = f"/api/v1/models/{challenge.model.pk}/figures/life/{figure}/"
+        assert client_of(owner).get(path).status_code == 200
+
+
 def test_strangers_learn_nothing_of_a_challenge(challenge, stranger, client_of):
     caller = client_of(stranger)
     path = f"/api/v1/models/{challenge.challenger.pk}/challenger/"
