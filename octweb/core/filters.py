@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 from typing import Any
 
 from django.db.models import F, QuerySet
@@ -102,6 +102,10 @@ def moment_in(text: str, clock: time) -> datetime | None:
     try:
         day = parse_date(text.strip())
         moment = datetime.combine(day, clock) if day is not None else parse_datetime(text.strip())
-        return timezone.make_aware(moment) if moment is not None and timezone.is_naive(moment) else moment
+        if moment is None:
+            return None
+        aware = timezone.make_aware(moment) if timezone.is_naive(moment) else moment
+        aware.astimezone(UTC)  # the database stores UTC, which cannot be before the year 1 or after 9999
+        return aware
     except (ValueError, OverflowError):
         return None

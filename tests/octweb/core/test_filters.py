@@ -83,6 +83,8 @@ def test_filters_stay_in_the_links_of_cursors(api, models):
         ({"ordering": "title", "cursor": "abc"}, "Leave one out"),
         ({"since": "yesterday"}, "is neither a date nor a time"),
         ({"until": "2026-02-30"}, "is neither a date nor a time"),
+        ({"since": "0001-01-01T00:00:00+01:00"}, "is neither a date nor a time"),
+        ({"until": "9999-12-31T23:59:59-01:00"}, "is neither a date nor a time"),
         ({"search": "a\x00b"}, "null characters"),
         ({"search": "a" * 201}, "at most 200"),
     ],
