@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
+import hmac
 import json
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from drf_orjson_renderer.renderers import ORJSONRenderer
@@ -50,15 +51,29 @@ def key_of(request: Request) -> str:
 
 def idempotent(handler: Handler) -> Handler:
     """Let a creating view method repeat its answer for a call that is sent again with its Idempotency-Key."""
-    return _idempotent(handler, keeps_body=True)
+    return _idempotent(handler, keep=lambda data: ORJSONRenderer().render(data).decode(), restore=_stored_body)
+
+
+def idempotent_by_id(handler: Handler) -> Handler:
+    """Let a creating view method repeat its answer for a call that is sent again, without storing its content.
+
+    Only the id is stored. `restored(request, id, **kwargs)` of the view returns the answer, so that erased content stays erased.
+    """
+    return _idempotent(handler, keep=lambda data: json.dumps(data["id"]), restore=_restored_by_view)
 
 
 def idempotent_secret(handler: Handler) -> Handler:
     """Refuse a creating call that is sent again, since its answer has a secret, which is not stored."""
-    return _idempotent(handler, keeps_body=False)
+    return _idempotent(handler, keep=lambda data: "", restore=_stored_body)
 
 
-def _idempotent(handler: Handler, *, keeps_body: bool) -> Handler:
+def purge(now: datetime) -> int:
+    """Delete the answers of all users that are kept no longer; return how many."""
+    deleted, _ = StoredAnswer.objects.filter(created__lt=now - LIFE).delete()
+    return deleted
+
+
+def _idempotent(handler: Handler, *, keep: Callable[[Any], str], restore: Callable[..., Any]) -> Handler:
     @functools.wraps(handler)
     def answer(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
         key = key_of(request)
@@ -66,14 +81,14 @@ def _idempotent(handler: Handler, *, keeps_body: bool) -> Handler:
             return handler(view, request, *args, **kwargs)
         stored, is_new = _claim(request.user, key, digest_of(request))
         if not is_new:
-            return _replay(stored)
+            return _replay(stored, lambda body: restore(body, view, request, kwargs))
         try:
             response = handler(view, request, *args, **kwargs)
         except BaseException:
             stored.delete()
             raise
         stored.status = response.status_code
-        stored.body = ORJSONRenderer().render(response.data).decode() if keeps_body else ""
+        stored.body = keep(response.data)
         stored.location = response.headers.get("Location", "")
         stored.save(update_fields=["status", "body", "location"])
         return response
@@ -102,18 +117,29 @@ def _claim(owner: Any, key: str, digest: str) -> tuple[StoredAnswer, bool]:
     return stored, is_new
 
 
-def _replay(stored: StoredAnswer) -> Response:
+def _stored_body(body: Any, *_: Any) -> Any:
+    return body
+
+
+def _restored_by_view(body: Any, view: Any, request: Request, kwargs: Mapping[str, Any]) -> Any:
+    return view.restored(request, body, **kwargs)
+
+
+def _replay(stored: StoredAnswer, restore: Callable[[Any], Any]) -> Response:
     if not stored.body:
         raise Conflict(
             f"This {HEADER} has made an object whose secret was shown once. Delete the object, and take a new key."
         )
     headers = {REPLAYED: "true"} | ({"Location": stored.location} if stored.location else {})
-    return Response(json.loads(stored.body), status=stored.status, headers=headers)
+    return Response(restore(json.loads(stored.body)), status=stored.status, headers=headers)
 
 
 def digest_of(request: Request) -> str:
-    """Return the SHA-256 of a call: method, address, members and files. The boundary of a form has no effect."""
-    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
+    """Return the keyed SHA-256 of a call: method, address, members and files. The boundary of a form has no effect.
+
+    The key keeps others from guessing short contents, such as an outcome.
+    """
+    digest = hmac.new(settings.SECRET_KEY.encode(), f"{request.method} {request.get_full_path()}\n".encode(), "sha256")
     data = request.data
     if not hasattr(data, "lists"):
         digest.update(json.dumps(data, sort_keys=True, default=str).encode())

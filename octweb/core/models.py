@@ -11,10 +11,11 @@ class StoredAnswer(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=200)
-    digest = models.CharField(max_length=64)  # SHA-256 of the call
+    digest = models.CharField(max_length=64)  # keyed SHA-256 of the call
     created = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True)
-    body = models.TextField(blank=True)  # JSON; stays empty if the answer contains a secret
+    # JSON: the answer, or the id alone of a record about a decision; empty if the answer contains a secret
+    body = models.TextField(blank=True)
     location = models.CharField(max_length=400, blank=True)
 
     class Meta:

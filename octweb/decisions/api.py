@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
-from octweb.core.idempotency import idempotent
+from octweb.core.idempotency import idempotent_by_id
 from octweb.core.parsers import StrictJSONParser
 from octweb.decisions import collecting, later
 from octweb.decisions.bulk import members_of, rows_of_body
@@ -266,6 +266,11 @@ class _LaterView(APIView):
         entry = ChainEntry.objects.filter(about=decision, kind=self.kind).latest("number")
         return Response(LaterSerializer(later_json(entry, record.tree)).data, status=201 if added.added else 200)
 
+    def restored(self, request: Request, key: str, decision: uuid.UUID) -> Any:
+        """Return a record that an earlier call has added, without what was erased since."""
+        record = find_decision(request.user, decision)
+        return LaterSerializer(later_json(ChainEntry.objects.get(about=decision, key=key), record.tree)).data
+
 
 STATUSES = (400, 401, 403, 404, 410, 413, 415, 429)
 LATER = {200: LaterSerializer, 201: LaterSerializer} | PROBLEMS(*STATUSES)
@@ -277,7 +282,7 @@ class DecisionOutcome(_LaterView):
     kind = str(Kind.OUTCOME)
 
     @extend_schema(operation_id="decisions_outcome", request=OutcomeSerializer, responses=LATER)
-    @idempotent
+    @idempotent_by_id
     def post(self, request: Request, decision: uuid.UUID) -> Response:
         return self.add(request, decision)
 
@@ -288,7 +293,7 @@ class DecisionOverride(_LaterView):
     kind = str(Kind.OVERRIDE)
 
     @extend_schema(operation_id="decisions_override", request=OverrideSerializer, responses=LATER)
-    @idempotent
+    @idempotent_by_id
     def post(self, request: Request, decision: uuid.UUID) -> Response:
         return self.add(request, decision)
 
@@ -299,7 +304,7 @@ class DecisionObjection(_LaterView):
     kind = str(Kind.OBJECTION)
 
     @extend_schema(operation_id="decisions_objection", request=ObjectionSerializer, responses=LATER)
-    @idempotent
+    @idempotent_by_id
     def post(self, request: Request, decision: uuid.UUID) -> Response:
         return self.add(request, decision)
 

@@ -10,7 +10,7 @@ from django.urls import resolve
 from django.utils import timezone
 
 from octweb.batch.models import BatchPrediction
-from octweb.core.idempotency import ABANDONED, LIFE, REPLAYED
+from octweb.core.idempotency import ABANDONED, LIFE, REPLAYED, purge
 from octweb.core.models import StoredAnswer
 from octweb.core.parameters import schema_document
 from octweb.datasets.models import Dataset
@@ -94,6 +94,14 @@ def test_answers_are_kept_for_a_day(api):
     assert upload(api).status_code == 201
     assert Dataset.objects.count() == 2
     assert StoredAnswer.objects.count() == 1
+
+
+def test_purge_deletes_old_answers_of_every_user(api, client_of, stranger):
+    upload(api)
+    StoredAnswer.objects.update(created=timezone.now() - LIFE - timedelta(seconds=1))
+    upload(client_of(stranger))
+    assert purge(timezone.now()) == 1
+    assert StoredAnswer.objects.get().owner == stranger
 
 
 @pytest.mark.parametrize("key", ["k" * 201, "kä"])

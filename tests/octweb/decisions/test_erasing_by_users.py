@@ -9,6 +9,7 @@ import pytest
 from django.urls import reverse
 
 from octweb.core.deleting import hide
+from octweb.core.models import StoredAnswer
 from octweb.decisions import collecting
 from octweb.decisions.audited import audit_decisions
 from octweb.decisions.models import ChainEntry
@@ -42,6 +43,21 @@ def test_api_erases_one_decision_with_its_reason(ids, owner, client_of):
     assert (answer["values"], answer["erased"]["why"], answer["later"][0].get("reason")) == ({}, "mistake", None)
     assert api.post(f"{at}erase/", {"why": "retention"}, format="json").status_code == 400
     assert audit_decisions().problems == []
+
+
+def test_content_with_an_idempotency_key_is_stored_once_and_erased(ids, owner, client_of):
+    api = client_of(owner)
+    at = f"/api/v1/decisions/{ids[3]}/"
+    key = {"Idempotency-Key": "k-1"}
+    body = {"reason": "Ms Smith is ill."}
+    first = api.post(f"{at}objection/", body, format="json", headers=key)
+    again = api.post(f"{at}objection/", body, format="json", headers=key)
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert "Smith" not in str(StoredAnswer.objects.values_list())
+    api.post(f"{at}erase/", {}, format="json")
+    erased = api.post(f"{at}objection/", body, format="json", headers=key).json()
+    assert (erased["id"], erased.get("reason")) == (first.json()["id"], None)
+    assert "Smith" not in str(ChainEntry.objects.values_list())
 
 
 def test_api_erases_a_person_also_what_is_not_collected_yet(ids, recorded, owner, client_of):

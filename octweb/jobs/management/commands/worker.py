@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django_tasks_db.management.commands.db_worker import Worker
 
-from octweb.core import files
+from octweb.core import files, idempotency
 from octweb.demo import actions as demo
 from octweb.jobs import fork_server
 from octweb.jobs.child import environment_of_child
@@ -91,6 +91,7 @@ class Command(BaseCommand):
 def _tidy() -> None:
     try:
         tidy(timezone.now())
+        idempotency.purge(timezone.now())
         files.tidy()
     except DatabaseError:
         raise
