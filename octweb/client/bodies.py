@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from datetime import datetime, time
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -54,9 +57,22 @@ def _csv(frame: Any) -> bytes:
 
 
 def rows_of(source: Any) -> list[dict[str, Any]]:
-    """Return rows as dicts of plain values: of a dict, a sequence of dicts, or a data frame. An empty cell is None."""
-    if is_frame(source):
-        records = source.to_dicts() if hasattr(source, "to_dicts") else source.to_dict("records")
+    """Return rows as dicts of plain values: of a dict, a sequence of dicts, or a data frame. An empty cell is None.
+
+    Raises
+    ------
+    TypeError
+        If a row is no mapping.
+    ValueError
+        If a data frame has two columns of one name, or a value is infinite.
+    """
+    days: set[Any] = set()
+    if hasattr(source, "to_dicts"):
+        records = source.to_dicts()
+    elif is_frame(source):
+        _refuse_equal_names(source)
+        records = source.to_dict("records")
+        days = _columns_of_days(records)
     elif isinstance(source, Mapping):
         records = [source]
     else:
@@ -64,7 +80,40 @@ def rows_of(source: Any) -> list[dict[str, Any]]:
     for record in records:
         if not isinstance(record, Mapping):
             raise TypeError(f"A row is a mapping of column to value, not {type(record).__name__}: {record!r:.60}")
-    return [{str(name): plain(value) for name, value in record.items()} for record in records]
+    return [
+        {str(name): plain(_day_of(value) if name in days else value) for name, value in record.items()}
+        for record in records
+    ]
+
+
+def _refuse_equal_names(frame: Any) -> None:
+    name, number = Counter(map(str, frame.columns)).most_common(1)[0] if len(frame.columns) else ("", 0)
+    if number > 1:
+        raise ValueError(f"The data frame has {number} columns '{name}'. Rename all but one.")
+
+
+def _columns_of_days(records: Sequence[Mapping[Any, Any]]) -> set[Any]:
+    """Return the columns whose moments are all at midnight: pandas writes those as days into the CSV file of an upload."""
+    is_at_midnight: dict[Any, bool] = {}
+    for record in records:
+        for name, value in record.items():
+            if isinstance(value, datetime) and value == value:  # NaT is no moment
+                midnight = value.tzinfo is None and value.time() == time.min
+                is_at_midnight[name] = is_at_midnight.get(name, True) and midnight
+    return {name for name, midnight in is_at_midnight.items() if midnight}
+
+
+def _day_of(value: Any) -> Any:
+    return value.date() if isinstance(value, datetime) and value == value else value
+
+
+def json_value(value: Any) -> Any:
+    """Return a value whose NumPy numbers and arrays, also in lists and mappings, are those of Python."""
+    if isinstance(value, Mapping):
+        return {str(name): json_value(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(member) for member in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def plain(value: Any) -> Any:
@@ -89,7 +138,21 @@ def _not_finite(value: float) -> None:
         raise ValueError("A value is infinite. Remove it, or leave the cell empty (None).")
 
 
-def batches(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Yield consecutive parts of `rows` with at most `size` rows; of no rows, one empty part."""
+def form_of(options: Mapping[str, Any], known: Sequence[str]) -> dict[str, str]:
+    """Return options as texts of a form. Raises TypeError for an unknown one, which the server would ignore."""
+    for name in options:
+        if name not in known:
+            raise TypeError(f"'{name}' is no option. The options are {', '.join(known)}.")
+    return {
+        name: value if isinstance(value, str) else json.dumps(json_value(value))
+        for name, value in options.items()
+        if value is not None
+    }
+
+
+def batches(rows: Sequence[Any], size: int) -> Iterator[tuple[int, Sequence[Any]]]:
+    """Yield consecutive parts of `rows` with at most `size` rows, each with its first place; of no rows, one empty part."""
+    if size < 1:
+        raise ValueError(f"batch_size must be at least 1, not {size}.")
     for start in range(0, max(1, len(rows)), size):
-        yield rows[start : start + size]
+        yield start, rows[start : start + size]

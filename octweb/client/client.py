@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 from octweb.client.bodies import is_frame
-from octweb.client.connection import Connection
+from octweb.client.connection import API, Connection
 from octweb.client.datasets import Datasets, RemoteDataset
 from octweb.client.decisions import Decisions
 from octweb.client.jobs import RemoteBatch
@@ -73,14 +74,16 @@ class Client:
         retries: int = 4,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        url = url or os.environ.get(URL_VARIABLE, "")
-        token = token or os.environ.get(TOKEN_VARIABLE, "")
-        if not url.startswith(("http://", "https://")):
+        url = (url or os.environ.get(URL_VARIABLE, "")).strip().rstrip("/").removesuffix(API.rstrip("/"))
+        token = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
+        if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
             raise ValueError(f"'{url}' is no address of a server. Pass url='https://…', or set {URL_VARIABLE}.")
         if not token:
             raise ValueError(
                 f"There is no token. Pass token=…, or set {TOKEN_VARIABLE}. The page API of {url} makes one."
             )
+        if not token.isascii() or not token.isprintable():
+            raise ValueError("The token has characters that no token has. Copy it again.")
         self._connection = Connection(url, token, timeout=timeout, retries=retries, transport=transport)
         self.datasets = Datasets(self._connection)
         self.runs = Runs(self._connection)

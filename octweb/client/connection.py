@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from octweb.client.errors import ApiError, NoConnectionError, error_of
+from octweb.client.errors import ApiError, ClientError, NoConnectionError, error_of
 from trainer.version import VERSION
 
 if TYPE_CHECKING:
@@ -103,11 +103,11 @@ class Connection:
 
     def get(self, path: str, **query: Any) -> Any:
         """Return the JSON of a GET."""
-        return self.send(ApiCall(method="GET", path=path, query=query)).json()
+        return _json(self.send(ApiCall(method="GET", path=path, query=query)))
 
     def post(self, path: str, body: Any = None, **options: Any) -> Any:
         """Return the JSON of a POST; `options` as in `ApiCall`."""
-        return self.send(ApiCall(method="POST", path=path, body=body, **options)).json()
+        return _json(self.send(ApiCall(method="POST", path=path, body=body, **options)))
 
     def delete(self, path: str, **query: Any) -> None:
         """Send a DELETE."""
@@ -115,14 +115,14 @@ class Connection:
 
     def pages(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
         """Yield the rows of a list, page by page."""
-        page = self.get(path, page_size=PAGE_SIZE, **query)
+        page = self.get(path, **{"page_size": PAGE_SIZE} | query)
         while True:
             yield from page["results"]
             if page["next"] is None:
                 return
             # the path alone, since a proxy may have changed scheme or host
             following = urlsplit(page["next"])
-            page = self.send(ApiCall(method="GET", path=f"{self._below(following.path)}?{following.query}")).json()
+            page = self.get(f"{self._below(following.path)}?{following.query}")
 
     def _below(self, path: str) -> str:
         """Return a path without the prefix of the server's address."""
@@ -190,8 +190,21 @@ def _pause(attempt: int) -> float:
     return FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.75, 1.25)
 
 
+def _json(response: httpx.Response) -> Any:
+    """Return the JSON of an answer. Raises ClientError for another answer, such as the page of a proxy."""
+    try:
+        return response.json()
+    except ValueError as error:
+        raise ClientError(
+            f"The answer of {response.url} is not JSON. Is this the address of an octweb server?"
+        ) from error
+
+
 def _refusal(response: httpx.Response) -> ApiError:
     """Return the exception of a refused call."""
+    if response.is_redirect:
+        detail = f"The server moved to {response.headers['Location']}. Pass its new address as url."
+        return error_of(response.status_code, {"title": response.reason_phrase, "detail": detail})
     try:
         problem = response.json()
     except ValueError:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from octweb.client.bodies import open_file
+from octweb.client.bodies import form_of, open_file
 from octweb.client.connection import ApiCall, Connection, new_key
 from octweb.client.resource import Resource
+
+READ_OPTIONS = (
+    "delimiter", "encoding", "header", "sheet", "decimal", "thousands", "missing_words", "kinds", "ignore", "special", "merge",
+    "unknown", "skip_top", "skip_bottom",
+)  # fmt: skip
 
 
 class RemoteDataset(Resource):
@@ -84,7 +88,8 @@ class RemoteDataset(Resource):
         ignore : sequence of str
             Columns that no tree may ask.
         mend : sequence of findings
-            Findings of `inspect` whose remedy to apply.
+            Findings of `inspect` whose remedy to apply. A finding without a remedy changes nothing. Neither does one about a
+            choice that the server has made itself, such as to leave out an identifier; change that with `columns`.
         columns : sequence of mapping
             Further changes as the API takes them: `name`, and `missing_policy`, `unit`, `meanings` and more.
         name : str, optional
@@ -97,13 +102,30 @@ class RemoteDataset(Resource):
         InvalidValueError
             If a column does not exist, or its values do not fit its kind.
         """
-        changes = [_remedy(finding) for finding in mend]
+        changes = [change for finding in mend for change in self._remedies(finding)]
         changes += [{"name": column, "kind": kind} for column, kind in (kinds or {}).items()]
         changes += [{"name": column, "role": "ignored"} for column in ignore]
         body: dict[str, Any] = {"columns": _merge_by_name([*changes, *columns])} if changes or columns else {}
         body |= {member: value for member, value in (("target", target), ("name", name)) if value is not None}
         self.data = self._connection.send(ApiCall(method="PATCH", path=self.path, body=body)).json()
         return self
+
+    def _remedies(self, finding: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the changes of columns that are the remedy of a finding. Raises ValueError if it needs another file."""
+        mend = finding["mend"]
+        if not mend or mend.get("role") == "feature" or mend.get("kind") == "text":  # the last two undo a choice
+            return []
+        change = {member: mend[member] for member in ("role", "kind") if member in mend}
+        if "missing" in mend:
+            change["missing_words"] = list(mend["missing"])
+        if "merge" in mend:
+            change["merge"] = True
+        if "column" not in mend or not change:
+            raise ValueError(
+                f"'{finding['kind']}' cannot be mended here: {finding['sentence']} Change the file and upload it again."
+            )
+        made = {column["name"] for column in self.columns}.intersection(mend.get("columns", ()))  # of a date
+        return [{"name": name, **change} for name in sorted(made) or [mend["column"]]]
 
     def new_version(self, file: Any, *, as_it_is: bool = False) -> RemoteDataset:
         """Upload the next version: a file with the same columns, read in the same way.
@@ -139,21 +161,6 @@ class RemoteDataset(Resource):
     def delete(self) -> None:
         """Delete the data set. It can be restored on the page of deleted objects."""
         self._connection.delete(self.path)
-
-
-def _remedy(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the change of a column that is the remedy of a finding. Raises ValueError if there is none."""
-    mend = finding["mend"]
-    change = {member: mend[member] for member in ("role", "kind") if member in mend}
-    if "missing" in mend:
-        change["missing_words"] = list(mend["missing"])
-    if "merge" in mend:
-        change["merge"] = True
-    if "column" not in mend or not change:
-        raise ValueError(
-            f"'{finding['kind']}' cannot be mended here: {finding['sentence']} Change the file and upload it again."
-        )
-    return {"name": mend["column"], **change}
 
 
 def _merge_by_name(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -193,7 +200,7 @@ class Datasets:
         TooLargeError
             If it exceeds the limit of the server.
         """
-        form = {member: _form_value(value) for member, value in options.items() if value is not None}
+        form = form_of(options, READ_OPTIONS)
         form |= {member: value for member, value in (("target", target), ("name", name)) if value}
         record = self._connection.post("datasets/", form=form, file=open_file(file), key=new_key())
         return RemoteDataset(self._connection, record)
@@ -208,10 +215,3 @@ class Datasets:
 
     def __iter__(self) -> Iterator[RemoteDataset]:
         return self.list()
-
-
-def _form_value(value: Any) -> str:
-    """Return the text of a form field."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else json.dumps(value)

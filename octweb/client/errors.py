@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,7 +44,23 @@ class ApiError(ClientError):
         self.detail = str(problem.get("detail", ""))
         self.errors: Sequence[Mapping[str, Any]] = list(problem.get("errors", []))
         self.retry_after = retry_after
+        self._problem = problem
         super().__init__(f"{status} {self.title}: {self.detail}")
+
+    def of_rows_after(self, start: int) -> ApiError:
+        """Return the exception with row numbers that count `start` rows of earlier calls, too."""
+        if not start:
+            return self
+        errors = [dict(error) | {"detail": renumbered(str(error.get("detail", "")), start)} for error in self.errors]
+        problem = dict(self._problem) | {"detail": renumbered(self.detail, start), "errors": errors}
+        shifted = type(self)(self.status, problem, self.retry_after)
+        shifted.add_note(f"The first {start:,} rows were answered by earlier calls.")
+        return shifted
+
+
+def renumbered(text: str, start: int) -> str:
+    """Return a text that begins with the place of a row in a call, with its place among all rows."""
+    return re.sub(r"\Arows\[(\d+)\]", lambda place: f"rows[{start + int(place[1])}]", text)
 
 
 class BadRequestError(ApiError):

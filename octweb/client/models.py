@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from octweb.client.bodies import batches, open_file, rows_of
+from octweb.client.bodies import batches, form_of, open_file, rows_of
 from octweb.client.connection import ApiCall, Connection, new_key
-from octweb.client.errors import ClientError
+from octweb.client.errors import ApiError, ClientError, renumbered
 from octweb.client.jobs import RemoteBatch
 from octweb.client.predictions import AnsweredRows
 from octweb.client.resource import Resource
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from trainer.sklearn_api.estimators import TreeClassifier
 
 ROWS_PER_CALL = 5_000
+FILE_OPTIONS = ("format", "keep_columns", "explain", "change", "cost", "least", "sheet", "header")
 SUBJECT_HEADER = "Octweb-Subject"
 DRY_RUN_HEADER = "Octweb-Dry-Run"
 
@@ -208,10 +208,13 @@ class RemoteModel(Resource):
         headers = {name: value for name, value in ((SUBJECT_HEADER, subject), (DRY_RUN_HEADER, "1" * dry_run)) if value}
         query = {"explain": "true"} if explain else {}
         path = f"{self.path}predict/"
-        pages = [
-            self._connection.post(path, {"rows": part}, query=query, headers=headers)
-            for part in batches(rows_of(rows), batch_size)
-        ]
+        pages = []
+        for start, part in batches(rows_of(rows), batch_size):
+            try:
+                page = self._connection.post(path, {"rows": part}, query=query, headers=headers)
+            except ApiError as error:
+                raise error.of_rows_after(start) from None
+            pages.append(page | {"notes": [renumbered(note, start) for note in page["notes"]]})
         return AnsweredRows(pages)
 
     def predict_frame(self, frame: Any, **options: Any) -> Any:
@@ -228,7 +231,7 @@ class RemoteModel(Resource):
         **options
             As in the API: `format` ("csv" or "parquet"), `keep_columns`, `explain`, `change`, `cost`, `least`, `sheet`, `header`.
         """
-        form = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
+        form = form_of(options, FILE_OPTIONS)
         record = self._connection.post(
             "predictions/", form={"model": self.id, **form}, file=open_file(file), key=new_key()
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from octweb.client.bodies import json_value
 from octweb.client.connection import Connection, new_key
 from octweb.client.errors import RunFailedError, WaitTimeoutError
 from octweb.client.jobs import FINISHED, RemoteJob, polls
@@ -127,7 +128,7 @@ class Runs:
 
     def create(self, **members: Any) -> RemoteRun:
         """Queue a run with the members of the API: `dataset`, `method`, `parameters` and more."""
-        return RemoteRun(self._connection, self._connection.post("runs/", members, key=new_key()))
+        return RemoteRun(self._connection, self._connection.post("runs/", json_value(members), key=new_key()))
 
     def get(self, id: str) -> RemoteRun:
         """Return the run with this id."""

@@ -19,7 +19,9 @@ import pytest
 
 import octweb
 from octweb import client as api
-from octweb.client import bodies, connection, jobs
+from octweb.batch.api import NewBatchPredictionSerializer
+from octweb.client import bodies, connection, datasets, jobs, models
+from octweb.datasets.serializers import NewDatasetSerializer
 from tests.octweb.client.conftest import problem
 
 RUN = {"id": "r1", "name": "n", "status": "queued", "progress": {}, "error": "", "model": None}
@@ -54,13 +56,42 @@ def test_client_needs_neither_django_nor_httpx_to_import():
 
 @pytest.mark.parametrize(
     ("url", "token", "words"),
-    [("", "t", "OCTWEB_URL"), ("trees.test", "t", "'trees.test' is no"), ("http://x", "", "no token")],
+    [
+        ("", "t", "OCTWEB_URL"),
+        ("http://", "t", "'http:' is no"),
+        ("trees.test", "t", "'trees.test' is no"),
+        ("http://x", "", "no token"),
+    ],
 )
 def test_missing_address_or_token_is_refused(monkeypatch, url, token, words):
     monkeypatch.delenv("OCTWEB_URL", raising=False)
     monkeypatch.delenv("OCTWEB_TOKEN", raising=False)
     with pytest.raises(ValueError, match=words):
         api.Client(url, token)
+
+
+def test_invalid_token_is_refused_without_its_text():
+    with pytest.raises(ValueError, match="characters that no token has") as refused:
+        api.Client("http://x", "sec\nret")
+    assert "ret" not in str(refused.value).replace("characters", "")
+
+
+def test_spaces_and_the_path_of_the_api_are_cut_off(played):
+    seen = []
+    transport = httpx.MockTransport(lambda request: seen.append(request) or ok([]))
+    api.Client(" http://x/api/v1/ ", "secret\n", transport=transport).methods()
+    assert str(seen[0].url) == "http://x/api/v1/methods/"
+    assert seen[0].headers["Authorization"] == "Bearer secret"
+
+
+def test_answer_of_another_server_is_named(played):
+    client, _ = played(httpx.Response(200, text="<p>Welcome</p>"))
+    with pytest.raises(api.ClientError, match="methods/ is not JSON"):
+        client.methods()
+    client, calls = played(httpx.Response(301, headers={"Location": "https://octweb.test/api/v1/methods/"}))
+    with pytest.raises(api.ApiError, match=r"moved to https://octweb\.test"):
+        client.methods()
+    assert len(calls) == 1
 
 
 def test_address_and_token_come_from_the_environment(monkeypatch, played):
@@ -216,7 +247,15 @@ def test_rows_of_every_form_are_sent_alike(rows):
 
 def test_dates_and_flags_are_sent_as_the_server_reads_them():
     frame = pd.DataFrame({"when": [pd.Timestamp("2026-11-02"), pd.NaT], "flag": [True, False]})
-    assert bodies.rows_of(frame) == [{"when": "2026-11-02T00:00:00", "flag": True}, {"when": None, "flag": False}]
+    assert bodies.rows_of(frame) == [{"when": "2026-11-02", "flag": True}, {"when": None, "flag": False}]
+    frame["when"] = [pd.Timestamp("2026-11-02"), pd.Timestamp("2026-11-02 13:30")]
+    assert [row["when"] for row in bodies.rows_of(frame)] == ["2026-11-02T00:00:00", "2026-11-02T13:30:00"]
+    assert bodies.rows_of({"when": pd.Timestamp("2026-11-02")}) == [{"when": "2026-11-02T00:00:00"}]
+
+
+def test_frame_with_equal_names_is_refused():
+    with pytest.raises(ValueError, match="2 columns 'a'"):
+        bodies.rows_of(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
 def test_values_that_are_no_row_are_refused():
@@ -249,6 +288,19 @@ def test_rows_are_predicted_in_batches(played):
     assert len(answers[1:3]) == 2
     assert list(answers.to_frame().columns) == ["label", "probability 0", "leaf", "decision"]
     assert {call.headers["Octweb-Subject"] for call in calls} == {"person 7"}
+
+
+def test_rows_of_later_batches_keep_their_numbers(played):
+    note = ok(HEAD | {"predictions": [], "notes": ["rows[0]: 'x' is not a known category of 'a'."]})
+    client, _ = played(note, note)
+    assert [text[:7] for text in model_of(client).predict([{}] * 4, batch_size=2).notes] == ["rows[0]", "rows[2]"]
+    client, _ = played(note, problem(422, "rows[1]: column 'a' needs a number."))
+    with pytest.raises(api.InvalidValueError, match=r"rows\[3\]: column 'a'") as refused:
+        model_of(client).predict([{}] * 4, batch_size=2)
+    assert refused.value.errors[0]["detail"].startswith("rows[3]")
+    assert refused.value.__notes__ == ["The first 2 rows were answered by earlier calls."]
+    with pytest.raises(ValueError, match="at least 1"):
+        model_of(client).predict([{}], batch_size=0)
 
 
 def test_run_is_polled_to_its_end(played, pauses):
@@ -327,6 +379,55 @@ def test_findings_are_mended_by_one_change_per_column(played):
     }
     with pytest.raises(ValueError, match="'no_header' cannot be mended here: The first line is a row"):
         dataset.confirm(mend=[{"kind": "no_header", "sentence": "The first line is a row.", "mend": {"header": False}}])
+
+
+def test_findings_without_a_remedy_change_nothing(played):
+    columns = [{"name": "paid year"}, {"name": "paid month"}, {"name": "age"}]
+    client, calls = played(ok(DATASET | {"columns": columns}), ok(DATASET))
+    findings = [
+        {"kind": "equal_rows_across", "sentence": "s", "mend": {}},
+        {"kind": "identifier", "sentence": "s", "mend": {"column": "id", "role": "feature", "kind": "numeric"}},
+        {"kind": "sentinel", "sentence": "s", "mend": {"column": "paid", "kind": "text"}},
+        {
+            "kind": "date_after_outcome",
+            "sentence": "s",
+            "mend": {"column": "paid", "columns": ["paid month", "paid year"], "role": "ignored"},
+        },
+    ]
+    client.datasets.get("d1").confirm(mend=findings)
+    assert json.loads(calls[1].content) == {
+        "columns": [{"name": "paid month", "role": "ignored"}, {"name": "paid year", "role": "ignored"}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("known", "serializer", "own"),
+    [
+        (datasets.READ_OPTIONS, NewDatasetSerializer, {"file", "name", "target"}),
+        (models.FILE_OPTIONS, NewBatchPredictionSerializer, {"file", "model"}),
+    ],
+)
+def test_options_of_a_file_are_those_of_the_api(played, known, serializer, own):
+    assert {*known} == serializer().fields.keys() - own
+    client, calls = played()
+    with pytest.raises(TypeError, match=f"'sep' is no option. The options are {known[0]}"):
+        client.datasets.upload(b"a\n1\n", sep=";") if "delimiter" in known else model_of(client).predict_file(
+            b"a\n1\n", sep=";"
+        )
+    assert calls == []
+
+
+def test_numbers_of_numpy_are_sent_as_parameters(played):
+    client, calls = played(ok(DATASET), ok(RUN, 201))
+    costs = {"a": {"b": np.float64(2.5)}}
+    client.train(client.datasets.get("d1"), depth=np.int64(3), forbidden=np.array(["x"]), costs=costs)
+    assert json.loads(calls[1].content)["parameters"] == {"depth": 3, "forbidden": ["x"], "costs": {"a": {"b": 2.5}}}
+
+
+def test_page_size_of_a_list_can_be_chosen(played):
+    client, calls = played(ok({"results": [], "next": None}))
+    assert list(client.runs.list(page_size=7)) == []
+    assert calls[0].url.params["page_size"] == "7"
 
 
 def test_settings_of_a_run_are_told_from_parameters(played):
