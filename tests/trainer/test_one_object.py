@@ -18,7 +18,7 @@ import octweb
 import trainer
 from trainer import CartClassifier, ExactNumericClassifier, ExactTreeClassifier, FlowOCTClassifier, ODTClassifier
 from trainer.check.recount import verdict
-from trainer.errors import ConversionError, ParameterError
+from trainer.errors import ConversionError, ModelFileError, ParameterError
 
 
 def small_frame(seed=4, rows=60):
@@ -155,6 +155,18 @@ def test_tree_of_a_method_without_a_class_is_read_only(fitted, tmp_path, method)
     assert_reads_like(loaded, estimator, X, tmp_path)
     assert loaded.certificate_ == estimator.certificate_
     assert repr(loaded) == "SavedTreeClassifier()"
+
+
+@pytest.mark.parametrize("damage", [{"guarantee": "a-later-one"}, {"status": "?"}, {"objective": None, "depth": 1}])
+def test_damaged_certificate_is_an_error_of_the_file(fitted, tmp_path, damage):
+    estimator, _, _ = fitted
+    estimator.save(tmp_path / "t.json")
+    document = json.loads((tmp_path / "t.json").read_text())
+    document["certificate"] |= damage
+    document["certificate"] = {name: value for name, value in document["certificate"].items() if value is not None}
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="certificate of the model file is damaged"):
+        trainer.load(tmp_path / "t.json")
 
 
 @pytest.mark.parametrize("seed", range(6))

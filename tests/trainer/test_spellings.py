@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ from trainer.data.reader import load_for_model
 from trainer.data.rows import parse_rows
 from trainer.errors import DataError, RowError
 from trainer.prediction import mlflow_flavour
-from trainer.tree.file import read_model
+from trainer.table import UnknownPolicy
+from trainer.tree.file import read_model, write
 from trainer.tree.nodes import Tree
 
 CODES = np.arange(120) % 6
@@ -80,6 +82,26 @@ def test_choice_for_unknown_categories_is_kept_in_the_file(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quiet.predict(pd.DataFrame({"c": ["z"]}))
+
+
+def test_loaded_classifier_keeps_the_policy_of_each_column(tmp_path):
+    cells = pd.Series(list("abcdef")).take(CODES).reset_index(drop=True)
+    frame = pd.DataFrame({"c": cells, "d": cells[::-1].to_numpy()})
+    trainer.make_classifier("cart", depth=3, unknown="refuse").fit(frame, LABELS).save(tmp_path / "model.json")
+    loaded = trainer.load(tmp_path / "model.json")
+    assert loaded.get_params()["unknown"] == "refuse"
+    with pytest.raises(ValueError, match="unknown='warn'"):
+        loaded.predict(frame.assign(c="z"))
+    with pytest.warns(UserWarning, match="'z'"):
+        loaded.set_params(unknown="warn").predict(frame.assign(c="z"))
+    model = read_model(tmp_path / "model.json")
+    schema = (model.tree.schema[0], replace(model.tree.schema[1], unknown=UnknownPolicy.WARN))
+    write(replace(model, tree=replace(model.tree, schema=schema)), tmp_path / "mixed.json")
+    mixed = trainer.load(tmp_path / "mixed.json")
+    with pytest.raises(ValueError, match="unknown='warn'"):
+        mixed.predict(frame.assign(c="z"))
+    with pytest.warns(UserWarning, match="Column 'd'"):
+        mixed.predict(frame.assign(d="z"))
 
 
 NUMBERS = np.where(np.arange(120) % 3, 0.0, np.arange(120) / 7)

@@ -9,12 +9,15 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from trainer.certificate import Certificate, Guarantee, Status
+from trainer.errors import ModelFileError
 from trainer.evaluate.verdict import TreeVerdict, read_verdict
 from trainer.methods.base import Method
 from trainer.sklearn_api.estimators import COMMON_DEFAULTS, ESTIMATORS, TreeClassifier
+from trainer.table import ColumnKind, UnknownPolicy
 from trainer.tree.file import ModelFile, read_model, write
 from trainer.tree.nodes import Tree
 
+STRICTEST_FIRST = (UnknownPolicy.REFUSE, UnknownPolicy.WARN, UnknownPolicy.BRANCH)
 NO_CLAIM = "The file states no claim. Its leaves state how many training rows are right."
 
 
@@ -90,7 +93,7 @@ def load(path: str | Path) -> TreeClassifier:
     Raises
     ------
     ModelFileError
-        If the file is not a model file.
+        If the file is no model file, or its certificate is damaged.
     """
     model = read_model(path)
     if model.method in ESTIMATORS and model.certificate:
@@ -99,6 +102,10 @@ def load(path: str | Path) -> TreeClassifier:
         estimator.set_params(**{name: value for name, value in model.parameters.items() if name in known})
     else:
         estimator = SavedTreeClassifier()
+    if policies := {c.unknown for c in model.tree.schema if c.kind is ColumnKind.CATEGORICAL}:
+        # the columns keep their own policies until `unknown` is set
+        estimator._loaded_unknown = str(min(policies, key=STRICTEST_FIRST.index))
+        estimator.set_params(unknown=estimator._loaded_unknown)
     estimator._fitted = model
     estimator._search = None
     estimator.tree_ = model.tree
@@ -131,5 +138,10 @@ def _counted(tree: Tree, method: str) -> Certificate:
 
 def _certificate(model: ModelFile) -> Certificate:
     record = {f.name: model.certificate[f.name] for f in fields(Certificate) if f.name in model.certificate}
-    record |= {"guarantee": Guarantee(record["guarantee"]), "status": Status(record["status"])}
-    return Certificate(**record | {"evidence": tuple(record.get("evidence", ()))})
+    try:
+        record |= {"guarantee": Guarantee(record["guarantee"]), "status": Status(record["status"])}
+        return Certificate(**record | {"evidence": tuple(record.get("evidence", ()))})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"The certificate of the model file is damaged, or of a later version: {error}. Export the file again, or update octweb."
+        ) from error
