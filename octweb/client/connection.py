@@ -142,6 +142,7 @@ class Connection:
         NoConnectionError
             If no answer came.
         """
+        is_lost = False  # an attempt may have been executed
         for attempt in range(self.retries + 1):
             is_last = attempt == self.retries
             try:
@@ -151,10 +152,14 @@ class Connection:
                 if is_last or not is_safe:
                     raise NoConnectionError(f"No answer from {self.address(call.path)}: {error!r}") from error
                 pause = _pause(attempt)
+                is_lost = is_lost or not isinstance(error, self._not_sent)
             else:
                 if response.is_success:
                     return response
+                if is_lost and call.method == "DELETE" and response.status_code == 404:
+                    return response  # an earlier attempt has deleted it
                 refusal = _refusal(response)
+                is_lost = is_lost or refusal.status in GATEWAY
                 is_safe = refusal.status in BUSY or (refusal.status in GATEWAY and call.is_repeatable)
                 # The server still executes the first attempt of this creating call.
                 is_safe = is_safe or (refusal.status == 409 and refusal.retry_after is not None)

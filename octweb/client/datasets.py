@@ -191,7 +191,7 @@ class Datasets:
         **options
             How to read the file, as in the API: `delimiter`, `encoding`, `header`, `sheet`, `decimal`, `thousands`,
             `missing_words`, `kinds`, `ignore`, `special`, `merge`, `unknown`, `skip_top`, `skip_bottom`. Lists and dicts
-            are sent as JSON.
+            are sent as JSON. Others raise TypeError.
 
         Raises
         ------

@@ -44,18 +44,7 @@ class ApiError(ClientError):
         self.detail = str(problem.get("detail", ""))
         self.errors: Sequence[Mapping[str, Any]] = list(problem.get("errors", []))
         self.retry_after = retry_after
-        self._problem = problem
         super().__init__(f"{status} {self.title}: {self.detail}")
-
-    def of_rows_after(self, start: int) -> ApiError:
-        """Return the exception with row numbers that count `start` rows of earlier calls, too."""
-        if not start:
-            return self
-        errors = [dict(error) | {"detail": renumbered(str(error.get("detail", "")), start)} for error in self.errors]
-        problem = dict(self._problem) | {"detail": renumbered(self.detail, start), "errors": errors}
-        shifted = type(self)(self.status, problem, self.retry_after)
-        shifted.add_note(f"The first {start:,} rows were answered by earlier calls.")
-        return shifted
 
 
 def renumbered(text: str, start: int) -> str:
@@ -128,3 +117,15 @@ def error_of(status: int, problem: Mapping[str, Any], retry_after: float | None 
     """Return the exception for a refused call."""
     default: type[ApiError] = ServerError if status >= 500 else ApiError
     return BY_STATUS.get(status, default)(status, problem, retry_after)
+
+
+def with_row_numbers_after(error: ApiError, start: int) -> ApiError:
+    """Return a refusal whose row numbers count the `start` rows of earlier calls, too."""
+    if not start:
+        return error
+    errors = [dict(member) | {"detail": renumbered(str(member.get("detail", "")), start)} for member in error.errors]
+    detail = renumbered(error.detail, start)
+    problem = {"type": error.type, "title": error.title, "detail": detail, "errors": errors}
+    shifted = type(error)(error.status, problem, error.retry_after)
+    shifted.add_note(f"The first {start:,} rows were answered by earlier calls.")
+    return shifted

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from octweb.client.bodies import batches, form_of, open_file, rows_of
 from octweb.client.connection import ApiCall, Connection, new_key
-from octweb.client.errors import ApiError, ClientError, renumbered
+from octweb.client.errors import ApiError, ClientError, renumbered, with_row_numbers_after
 from octweb.client.jobs import RemoteBatch
 from octweb.client.predictions import AnsweredRows
 from octweb.client.resource import Resource
@@ -213,7 +213,7 @@ class RemoteModel(Resource):
             try:
                 page = self._connection.post(path, {"rows": part}, query=query, headers=headers)
             except ApiError as error:
-                raise error.of_rows_after(start) from None
+                raise with_row_numbers_after(error, start) from None
             pages.append(page | {"notes": [renumbered(note, start) for note in page["notes"]]})
         return AnsweredRows(pages)
 
@@ -222,14 +222,14 @@ class RemoteModel(Resource):
         return self.predict(frame, **options).to_frame(index=getattr(frame, "index", None))
 
     def predict_file(self, file: Any, **options: Any) -> RemoteBatch:
-        """Predict a file of any size in the background, and return the batch prediction.
+        """Predict a file in the background, and return the batch prediction.
 
         Parameters
         ----------
         file : path, binary stream, bytes or data frame
             Rows with the columns of the model.
         **options
-            As in the API: `format` ("csv" or "parquet"), `keep_columns`, `explain`, `change`, `cost`, `least`, `sheet`, `header`.
+            As in the API, others raise TypeError: `format` ("csv" or "parquet"), `keep_columns`, `explain`, `change`, `cost`, `least`, `sheet`, `header`.
         """
         form = form_of(options, FILE_OPTIONS)
         record = self._connection.post(

@@ -207,6 +207,15 @@ def test_upload_is_read_again_for_each_attempt(played, pauses, tmp_path):
         assert b"false" in call.content
 
 
+def test_deletion_whose_answer_was_lost_succeeds(played, pauses):
+    client, calls = played(ok(DATASET), httpx.ReadTimeout("late"), problem(404))
+    client.datasets.get("d1").delete()
+    assert [call.method for call in calls] == ["GET", "DELETE", "DELETE"]
+    client, _ = played(ok(DATASET), problem(503), problem(404))
+    with pytest.raises(api.NotFoundError):
+        client.datasets.get("d1").delete()
+
+
 def test_pages_are_followed_to_the_end(played):
     after = "https://proxy.test/api/v1/runs/?cursor=abc&page_size=200&status=queued"
     first = ok({"count": 2, "next": after, "previous": None, "results": [RUN]})
