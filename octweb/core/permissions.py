@@ -18,7 +18,10 @@ class SignedIn(BasePermission):
     def has_permission(self, request, view) -> bool:
         if not (request.user and request.user.is_authenticated and request.user.is_active):
             return False
-        return not is_limited(request.auth) or getattr(view, "predict_scope", False)
+        if not is_limited(request.auth) or getattr(view, "predict_scope", False):
+            return True
+        self.message = "This token is for predictions only. Send a token with full scope."
+        return False
 
 
 def is_limited(token) -> bool:

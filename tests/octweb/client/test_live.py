@@ -56,7 +56,7 @@ def test_token_for_predictions_predicts_by_id(client_of_user, owner, model):
     client = client_of_user(owner, scope="predict")
     answer = client.predict(str(model.pk), ROW)[0]
     assert answer.label == model_file(model).tree.classes[answer_code(model, answer.leaf)]
-    with pytest.raises(api.NotAllowedError):
+    with pytest.raises(api.NotAllowedError, match="for predictions only"):
         client.models.get(str(model.pk))
 
 
