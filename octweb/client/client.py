@@ -163,11 +163,17 @@ class Client:
 
         Unlike `client.models.get(model).predict(rows)` it needs one call, and a token for predictions is enough.
         """
-        return RemoteModel(self._connection, {"id": model}).predict(rows, **options)
+        return self._model(model).predict(rows, **options)
 
     def predict_file(self, model: str, file: Any, **options: Any) -> RemoteBatch:
         """Predict a file in the background with the model of this id; options as in `RemoteModel.predict_file`."""
-        return RemoteModel(self._connection, {"id": model}).predict_file(file, **options)
+        return self._model(model).predict_file(file, **options)
+
+    def _model(self, model: str) -> RemoteModel:
+        """Return the model with this id without reading it."""
+        if not is_id(str(model)):
+            raise ValueError(f"'{model}' is no id of a model. For a name, use client.models.get(name).")
+        return RemoteModel(self._connection, {"id": str(model)})
 
     def _dataset(self, source: Any, target: str) -> RemoteDataset:
         """Return the data set that `train` was given, uploaded if it is a file or a data frame."""

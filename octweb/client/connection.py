@@ -21,6 +21,7 @@ API = "/api/v1/"
 PAGE_SIZE = 200
 FIRST_PAUSE_SECONDS = 0.25  # before the second attempt; each further pause is twice as long
 LONGEST_PAUSE_SECONDS = 60.0  # a server that asks for more gets no further attempt
+LONGEST_EXECUTION_SECONDS = 600.0  # the server takes an attempt that is executed for longer as lost
 BUSY = {429, 503}  # refused before anything was done, so that any call may be repeated
 GATEWAY = {502, 504}  # the server may have executed the call
 REPEATABLE = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}  # have the same effect if they are executed twice
@@ -143,15 +144,18 @@ class Connection:
             If no answer came.
         """
         is_lost = False  # an attempt may have been executed
-        for attempt in range(self.retries + 1):
-            is_last = attempt == self.retries
+        attempt = 0
+        end = time.monotonic() + LONGEST_EXECUTION_SECONDS
+        while True:
+            is_last = attempt >= self.retries
+            attempt += 1
             try:
                 response = self._attempt(call)
             except self._errors as error:
                 is_safe = isinstance(error, self._not_sent) or call.is_repeatable
                 if is_last or not is_safe:
                     raise NoConnectionError(f"No answer from {self.address(call.path)}: {error!r}") from error
-                pause = _pause(attempt)
+                pause = _pause(attempt - 1)
                 is_lost = is_lost or not isinstance(error, self._not_sent)
             else:
                 if response.is_success:
@@ -161,13 +165,14 @@ class Connection:
                 refusal = _refusal(response)
                 is_lost = is_lost or refusal.status in GATEWAY
                 is_safe = refusal.status in BUSY or (refusal.status in GATEWAY and call.is_repeatable)
-                # The server still executes the first attempt of this creating call.
-                is_safe = is_safe or (refusal.status == 409 and refusal.retry_after is not None)
-                pause = _pause(attempt) if refusal.retry_after is None else refusal.retry_after
+                pause = _pause(attempt - 1) if refusal.retry_after is None else refusal.retry_after
+                if is_lost and refusal.status == 409 and refusal.retry_after is not None and time.monotonic() < end:
+                    # The server still executes the first attempt of this creating call, for example it reads a large file.
+                    time.sleep(pause)
+                    continue
                 if is_last or not is_safe or pause > LONGEST_PAUSE_SECONDS:
                     raise refusal
             time.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, call: ApiCall) -> httpx.Response:
         headers = dict(call.headers)

@@ -189,9 +189,10 @@ def test_prediction_that_was_not_sent_is_repeated(played, pauses):
 
 
 def test_call_whose_first_attempt_runs_is_asked_again(played, pauses):
-    client, _ = played(httpx.ReadTimeout("late"), problem(409, **{"Retry-After": "1"}), ok(RUN, 201))
+    running = [problem(409, **{"Retry-After": "1"})] * 30
+    client, _ = played(httpx.ReadTimeout("late"), *running, ok(RUN, 201), retries=1)
     assert client.runs.create(dataset="d1", method="cart").id == "r1"
-    assert pauses[1] == 1.0
+    assert pauses[1:] == [1.0] * 30
 
 
 def test_upload_is_read_again_for_each_attempt(played, pauses, tmp_path):
@@ -297,6 +298,13 @@ def test_rows_are_predicted_in_batches(played):
     assert len(answers[1:3]) == 2
     assert list(answers.to_frame().columns) == ["label", "probability 0", "leaf", "decision"]
     assert {call.headers["Octweb-Subject"] for call in calls} == {"person 7"}
+
+
+def test_name_of_a_model_is_not_taken_for_its_id(played):
+    client, calls = played()
+    with pytest.raises(ValueError, match=r"client.models.get\(name\)"):
+        client.predict("loans", [])
+    assert calls == []
 
 
 def test_rows_of_later_batches_keep_their_numbers(played):
