@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from octweb.client.connection import ApiCall
-from octweb.client.errors import RunFailedError, WaitTimeoutError
+from octweb.client.errors import NoConnectionError, RunFailedError, ServerError, WaitTimeoutError
 from octweb.client.resource import Resource
 
 FINISHED = {"succeeded", "failed", "cancelled"}
 FIRST_POLL_SECONDS = 0.2
 LONGEST_POLL_SECONDS = 2.0
+LONGEST_OUTAGE_SECONDS = 300.0  # a server that is updated is back by then
 
 
 class RemoteJob(Resource):
@@ -45,7 +46,7 @@ class RemoteJob(Resource):
         self._connection.delete(self.path)
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Wait until it has ended, and return it.
+        """Wait until it has ended, and return it. A server that restarts meanwhile is asked again for five minutes.
 
         Parameters
         ----------
@@ -58,14 +59,22 @@ class RemoteJob(Resource):
             If it failed; the message is that of the server.
         WaitTimeoutError
             If it has not ended by then. It continues, and `wait` may be called again.
+        NoConnectionError
+            If no answer came for five minutes.
         """
+        answered = time.monotonic()
         for pause in polls(timeout):
             if self.is_finished:
                 break
             if pause is None:
                 raise WaitTimeoutError(f"{self!r} has not ended after {timeout} seconds. It continues on the server.")
             time.sleep(pause)
-            self.refresh()
+            try:
+                self.refresh()
+                answered = time.monotonic()
+            except (NoConnectionError, ServerError):
+                if time.monotonic() - answered > LONGEST_OUTAGE_SECONDS:
+                    raise
         if self.status == "failed":
             raise RunFailedError(self.error or "The server does not say why.")
         return self

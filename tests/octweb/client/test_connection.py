@@ -329,6 +329,17 @@ def test_run_is_polled_to_its_end(played, pauses):
     assert [call.url.path for call in calls[1:]] == ["/api/v1/runs/r1/"] * 2 + ["/api/v1/models/m1/"]
 
 
+def test_wait_outlives_a_restart_of_the_server(played, pauses, monkeypatch):
+    outage = (httpx.ConnectError("refused"), problem(502))
+    ended = ok(RUN | {"status": "succeeded"})
+    client, _ = played(ok(RUN), *outage, ended, retries=0)
+    assert client.runs.get("r1").wait().status == "succeeded"
+    monkeypatch.setattr(jobs, "LONGEST_OUTAGE_SECONDS", -1.0)
+    client, _ = played(ok(RUN), *outage, ended, retries=0)
+    with pytest.raises(api.NoConnectionError):
+        client.runs.get("r1").wait()
+
+
 def test_failed_run_raises_the_reason_of_the_server(played):
     client, _ = played(ok(RUN | {"status": "failed", "error": "Not enough memory."}))
     run = client.runs.get("r1")
