@@ -195,6 +195,21 @@ def test_stopped_search_with_prices_has_a_valid_bound(rows, asked):
     assert certificate.objective <= best <= certificate.bound
 
 
+def test_reported_bounds_with_prices_cover_deeper_trees():
+    """The best tree of depth three pays for x6. At depth four free columns suffice, so its bound must be higher."""
+    rows = np.array(list(itertools.product((0, 1), repeat=6)))
+    a, b, c, d, e, f = rows.T
+    lab = e & f
+    y = np.where(lab == 1, a ^ b, c ^ d)
+    model = make_classifier("exact", depth=4, leaf_penalty=0.0001, column_price="x6=0.1")
+    problem, settings, _ = model._problem(np.column_stack((rows, lab)), y, None)
+    bounds = []
+    monitor = Monitor(sink=lambda progress, draft: bounds.append(progress.bound))
+    _, certificate, _ = fit(get("exact"), problem, settings, monitor)
+    assert certificate.objective > 0.99
+    assert min(bound for bound in bounds if bound is not None) >= certificate.objective
+
+
 @pytest.mark.parametrize(
     ("asked", "name", "words"),
     [

@@ -75,7 +75,7 @@ class PricedSearch:
         self.bytes = 0
         self.incumbent: tuple[int, Shape] = (int(INFINITE), None)
         self.root_bound = 0
-        self.depth = 0  # depth of the trees in the current pass
+        self.depth = self.full_depth = 0  # depths of the trees: in the current pass, and in the last one
         self.improved: Callable[[int, Shape], None] = lambda cost, shape: None
 
     def solve(self, part: Subproblem, ub: int) -> PricedEntry:
@@ -188,7 +188,7 @@ class PricedSearch:
                 best = attempt
                 if root:
                     self._update_incumbent(best)
-            if root:
+            if root and self.depth == self.full_depth:
                 self.root_bound = max(self.root_bound, min(best.lower, int(bounds.min())))
         if self.search.stopped():
             return PricedEntry(max(unpriced.lower, min(best.lower, int(bounds.min()))), False)
@@ -238,6 +238,7 @@ class PricedSearch:
     def run(self, depth: int, leaves: int) -> None:
         """Search shallow trees of at most `leaves` leaves first; the bound is that of the whole depth."""
         rows = np.arange(len(self.search.instance.rows), dtype=np.int32)
+        self.full_depth = depth
         for height in range(depth + 1):
             self.depth = height
             self.root_bound = 0
