@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.check.proof.model import THRESHOLDS, ModelTable
+from trainer.check.proof.model import THRESHOLDS, ModelTable, active_parameter, split_items
 from trainer.check.proof.space.questions import column_questions
 from trainer.check.recount.findings import Finding, proof_finding, recount_finding, unjudged_finding
 from trainer.check.recount.search import small
@@ -17,6 +17,8 @@ from trainer.check.recount.trees.listed_tree import check_tree
 
 CLAIM = "optimal-trees"
 LISTED = "listed trees"
+# the search does not count trees with these settings, and training refuses them beside a count
+NOT_COUNTED = ("max_leaves", "max_columns", "recall")
 Nodes = Sequence[dict[str, Any]]
 
 
@@ -24,6 +26,8 @@ def optimal_trees(model: dict[str, Any], part: dict[str, Any], rows: ModelTable)
     """Check the number of optimal trees, and the trees that are listed."""
     count = part.get("count")
     trees = part.get("listed") or []
+    if name := _setting_beyond_count(model):
+        return [recount_finding(CLAIM, False, f"No training counts optimal trees with '{name}'.")]
     if count is None:
         return [recount_finding(CLAIM, not trees, "The file does not state how many there are.")]
     if len(trees) != min(int(count), int(model["parameters"]["optimal_trees"])):
@@ -39,6 +43,15 @@ def optimal_trees(model: dict[str, Any], part: dict[str, Any], rows: ModelTable)
         proof_finding(CLAIM, "proved" if number == int(count) else "refuted", f"A plain search counts {number}."),
         *listed,
     ]
+
+
+def _setting_beyond_count(model: dict[str, Any]) -> str:
+    """Return a setting that training refuses beside a count of optimal trees; empty if there is none."""
+    stated = [name for name in ("goal", "wishes") if model["certificate"].get(name)]
+    # a list without items, such as ";", is no setting
+    values = ((name, active_parameter(model, name)) for name in NOT_COUNTED)
+    stated += [name for name, value in values if value is not None and split_items(str(value))]
+    return stated[0] if stated else ""
 
 
 def _check_listed_trees(model: dict[str, Any], trees: Sequence[Any], rows: ModelTable) -> Finding:

@@ -159,6 +159,16 @@ def test_prices_of_a_file_without_them_are_refuted(folder, tmp_path):
     assert verdict_of(plain, data, tmp_path) == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("optimal_trees", 1), ("recall", "a: 0.1"), ("forbidden_pairs", "width + flag"), ("class_weight", "balanced")],
+)
+def test_settings_that_no_training_takes_with_prices_are_refuted(folder, tmp_path, name, value):
+    document, data = file_of(folder, PRICES, {})
+    document["parameters"][name] = value
+    assert "column prices" in {f.claim for f in findings(document, data, tmp_path) if f.verdict == "refuted"}
+
+
 def test_tree_that_ignores_prices_is_refuted_as_the_best(folder, tmp_path):
     """A file that is consistent in itself: the tree of fewest errors with what its columns cost."""
     best, data = trained(folder, "exact", column_price="length=0.05; colour=0.02", bins=4)

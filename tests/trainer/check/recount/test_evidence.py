@@ -84,6 +84,31 @@ def test_optimal_trees_are_counted_and_listed_ones_run(folder, tmp_path):
     assert verdict(findings(document, data, tmp_path)) == "recounted"
 
 
+@pytest.mark.parametrize(
+    ("asked", "claim"),
+    [
+        ({"max_columns": 0}, "refuted"),
+        ({"max_columns": 1}, "refuted"),
+        ({"max_leaves": 2}, "refuted"),
+        ({"recall": "a: 0.9"}, "refuted"),
+        ({"forbidden_pairs": "length + colour"}, "cannot be judged"),
+        ({"column_price": "length=0.05"}, "refuted"),
+        ({"goal": "f1"}, "refuted"),
+    ],
+)
+def test_count_of_trees_beside_other_settings_is_no_proof(folder, tmp_path, asked, claim):
+    """The search counts optimal trees without these settings, so that its number says nothing."""
+    document, data = trained(folder, "exact", depth=2, bins=4, **asked)
+    assert verdict(findings(document, data, tmp_path)) == "proved"
+    document["parameters"]["optimal_trees"] = 1
+    own = {"kind": "optimal-trees", "listed": [document["nodes"]]}
+    document["certificate"]["evidence"].append(own)
+    for count in range(1, 9):
+        own["count"] = str(count)
+        said = findings(document, data, tmp_path)
+        assert claim in {f.verdict for f in said if f.claim in ("optimal-trees", "column prices")}, count
+
+
 def _leaf(document):
     counts = document["nodes"][0]["counts"]
     return [{"id": 0, "counts": counts, "class": document["classes"][counts.index(max(counts))]}]

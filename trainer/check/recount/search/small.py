@@ -225,7 +225,7 @@ def _listed_pairs(
 def optimal_trees(model: dict[str, Any], rows: ModelTable) -> int | None:
     """Count the trees with the best objective and, among these, the fewest leaves; None if the space is too large."""
     space = _full_space(model, rows, penalty(model))
-    if space is None:
+    if space is None or space.apart is not None:
         return None
     # `scale` exceeds the leaves of any tree, so that the extra 1 per leaf only breaks ties between equal costs
     scale = min(1 << space.depth, len(space.X)) + 1

@@ -15,6 +15,8 @@ from trainer.check.recount.tree import branches
 from trainer.check.recount.trees.costs import AnswerCosts
 
 CLAIM = "column prices"
+# parameters that training refuses beside prices of columns, with the values that leave them inactive
+NOT_PRICED = {"optimal_trees": (0,), "recall": (), "forbidden_pairs": (), "class_weight": ()}
 
 
 def column_prices(model: dict[str, Any]) -> dict[int, Fraction]:
@@ -86,6 +88,9 @@ def check_prices(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | N
         return [recount_finding(CLAIM, False, "The parameters name prices of columns, and the certificate does not.")]
     if model["certificate"].get("goal") or model["certificate"].get("wishes"):
         return [recount_finding(CLAIM, False, "No training with prices of columns has wishes, or another goal.")]
+    for name, off in NOT_PRICED.items():
+        if active_parameter(model, name) not in (None, *off):
+            return [recount_finding(CLAIM, False, f"No training with prices of columns takes '{name}'.")]
     names = [column["name"] for column in model["columns"]]
     paid = {names[j]: weight for j, weight in paid_weights(model, rows, leaf).items()}
     cost = float(column_cost(model, rows, leaf))
