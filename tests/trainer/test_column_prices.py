@@ -221,6 +221,7 @@ def test_reported_bounds_with_prices_cover_deeper_trees():
         ({"column_price": '{"x0": '}, "column_price", "not JSON"),
         ({"column_price": "x0=1", "forbidden_pairs": "x0 + x1"}, "forbidden_pairs", "not possible with prices"),
         ({"column_price": "x0=1", "goal": "f1"}, "goal", "not possible with prices"),
+        ({"column_price": "x0=1", "goal": "balanced"}, "goal", "not possible with prices"),
         ({"column_price": "x0=1", "class_weight": "balanced"}, "class_weight", "not possible with prices"),
         ({"column_price": "x0=1", "recall": "1: 0.5"}, "recall", "not possible with prices"),
     ],

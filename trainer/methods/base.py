@@ -22,7 +22,7 @@ from trainer.data.cost_text import read_costs
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem, SettingNames, read_extra_thresholds
 from trainer.dtypes import BitArray
-from trainer.errors import ParameterError, TrainerError
+from trainer.errors import ParameterError, TrainerError, list_names
 from trainer.goal import GOAL_NAMES, Goal, count_goal
 from trainer.methods.capabilities import (
     USUAL_EXAMPLE,
@@ -563,10 +563,25 @@ MIN_LEAF = Parameter(
 )  # fmt: skip
 
 
+NOT_COUNTED = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # limits without a count of optimal trees
+
+
+def _check_optimal_trees(settings: Settings, names: SettingNames) -> None:
+    """Raise ParameterError for a count of optimal trees beside limits that the count does not support."""
+    values = ((name, settings.get(name)) for name in NOT_COUNTED)
+    limits = [name for name, value in values if value is not None and str(value).strip("; ")]
+    if settings["optimal_trees"] and limits:
+        names_of_limits = list_names(limits)
+        words = (
+            f"optimal trees can be counted only without {names_of_limits}. Set it to 0, or remove {names_of_limits}."
+        )
+        raise ParameterError({"optimal_trees": words})
+
+
 OPTIMAL_TREES = Parameter(
     name="optimal_trees", counts_rows=True, type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
     help="Count all trees with the best objective and the fewest leaves, and list up to this many; 0 means neither.",
-    unit="trees", advanced=True,
+    unit="trees", advanced=True, check=_check_optimal_trees,
 )  # fmt: skip
 
 
@@ -617,9 +632,12 @@ def _check_prices(settings: Settings, names: SettingNames) -> None:
     if not read_column_prices(settings["column_price"], names.columns):
         return
     off = {name: settings.get(name) for name in NOT_PRICED if settings.get(name)}
-    if settings.get("class_weight") == "balanced":
+    goal = count_goal(settings)
+    if settings.get("goal") == "balanced":  # it sets `class_weight`, too
+        off["goal"] = "balanced"
+    elif settings.get("class_weight") == "balanced":
         off["class_weight"] = "balanced"
-    if goal := count_goal(settings):
+    elif goal:
         off["goal"] = goal
     if off:
         name, value = next(iter(off.items()))

@@ -283,7 +283,7 @@ def test_recall_that_the_best_tree_has_changes_nothing(rows):
         ({"recall": "True: 0.5", "costs": "True>False=5"}, "recall", "must be empty with costs"),
         ({"recall": "maybe: 0.5"}, "recall", "not a class"),
         ({"forbidden_pairs": "x0 + lab"}, "forbidden_pairs", "not a column"),
-        ({"optimal_trees": 3, "forbidden_pairs": "x0 + x1"}, "optimal_trees", "only without"),
+        ({"optimal_trees": 3, "forbidden_pairs": "x0 + x1"}, "optimal_trees", "only without forbidden_pairs[.]"),
         ({"optimal_trees": 3, "column_price": "x0=1"}, "optimal_trees", "not possible with prices"),
         ({"optimal_trees": 3, "goal": "f1"}, "optimal_trees", "must be 0 with F1"),
     ],

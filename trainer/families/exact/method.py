@@ -76,7 +76,6 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Find the best tree and prove it; if stopped, return the incumbent and a valid bound."""
     monitor.report(phase="search")
     constraints = exact_constraints(problem, settings)
-    _check_optima(settings, constraints)
     evidence: list[dict[str, object]] = []
     points: list[FrontierPoint] = []
     if problem.column_prices and constraints is None:
@@ -349,16 +348,6 @@ def _check_depth(settings: Settings, names: SettingNames) -> None:
         limits.append(f"the goal {GOAL_NAMES[goal]}")
     if limits:
         raise ParameterError({"depth": f"it needs a number of questions with {list_names(limits)}, not 'none'."})
-
-
-def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
-    if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
-        *others, last = LIMITS
-        raise ParameterError(
-            {
-                "optimal_trees": f"optimal trees can be counted only without {', '.join(others)} and {last}. Set it to 0, or leave these limits out."
-            }
-        )
 
 
 def _optimal_trees_evidence(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, object]:
