@@ -15,7 +15,7 @@ from tests.trainer.test_goal import ALL_THRESHOLDS, random_case
 from trainer import make_classifier
 from trainer.certificate import Limits, Status
 from trainer.data.column_prices import read_column_prices
-from trainer.errors import ParameterError
+from trainer.errors import DataError, ParameterError
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
 from trainer.solver_common.problem_setup import pose
@@ -219,6 +219,8 @@ def test_reported_bounds_with_prices_cover_deeper_trees():
         ({"column_price": "x0=-1"}, "column_price", "not negative"),
         ({"column_price": "x0=1; x0=2"}, "column_price", "named twice"),
         ({"column_price": '{"x0": '}, "column_price", "not JSON"),
+        ({"column_price": '{"x0": 1, "x0": 2}'}, "column_price", "named twice"),
+        ({"column_price": "x0=1e-30"}, "column_price", "too many digits"),
         ({"column_price": "x0=1", "forbidden_pairs": "x0 + x1"}, "forbidden_pairs", "not possible with prices"),
         ({"column_price": "x0=1", "goal": "f1"}, "goal", "not possible with prices"),
         ({"column_price": "x0=1", "goal": "balanced"}, "goal", "not possible with prices"),
@@ -230,6 +232,12 @@ def test_prices_that_do_not_fit_are_refused(rows, asked, name, words):
     with pytest.raises(ParameterError, match=words) as caught:
         make_classifier("exact", depth=1, **asked).fit(*rows)
     assert name in caught.value.errors
+
+
+@pytest.mark.parametrize("price", ["1e30", "1e-30"])
+def test_extreme_price_is_refused_by_exact_numeric(rows, price):
+    with pytest.raises(DataError, match="too many digits"):
+        make_classifier("exact-numeric", depth=1, column_price=f"x0={price}").fit(*rows)
 
 
 def test_prices_are_read_as_text_and_json():

@@ -47,7 +47,8 @@ def _pair(item: str, columns: tuple[str, ...]) -> tuple[str, str]:
 
 def _from_json(text: str) -> list[tuple[str, str]]:
     try:
-        record = json.loads(text, parse_float=str, parse_int=str)
+        # a list of pairs instead of a dict, which would hide a column that is named twice
+        pairs = json.loads(text, parse_float=str, parse_int=str, object_pairs_hook=list)
     except (ValueError, RecursionError) as error:
         raise ParameterError({"column_price": f"this is not JSON: {error}. {FORM}."}) from None
-    return [(name, str(value).strip()) for name, value in record.items()]
+    return [(name, str(value).strip()) for name, value in pairs]

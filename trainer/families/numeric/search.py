@@ -107,12 +107,13 @@ def solve_numeric(
     Q = leaf_cost.denominator if rules is None else leaf_cost.denominator * rules.denominator(leaf_cost.denominator)
     P = int(leaf_cost * Q)
     scale = (1 << depth) + 1  # `scale` exceeds the number of leaves, so that the extra 1 per leaf only breaks ties
-    costs = np.array([scale * Q, scale * P + 1], np.int64)
     dearest = Fraction(0) if rules is None else max(rules.prices.values(), default=Fraction(0))
     if scale * ((Q + depth * dearest * Q) * int(weight.sum()) + P * (1 << depth)) >= INFINITE:
         raise DataError(
-            "The leaf penalty, or a price of a column, has too many digits for exact integer costs. Round it to six digits."
+            "The leaf penalty, or a price of a column, is too large or has too many digits for exact integer costs. "
+            "Give a smaller number with at most six digits."
         )
+    costs = np.array([scale * Q, scale * P + 1], np.int64)
     end = math.inf if time_limit is None else time.perf_counter() + time_limit
 
     def over() -> bool:

@@ -276,7 +276,10 @@ def priced_instance(problem: BinaryProblem, prices: ColumnPrices) -> tuple[Exact
     charges = [int(used.get(int(column), Fraction(0)) * g.Q * factor) * g.scale for column in prices.columns]
     most = unit * g.total + (leaf << problem.depth) + max(charges, default=0) * g.total * problem.depth
     if most >= MOST_COST:
-        raise ParameterError({"column_price": "the prices have too many digits for exact costs. Round them."})
+        words = (
+            "a price is too large, or has too many digits, for exact costs. Give a smaller number with fewer digits."
+        )
+        raise ParameterError({"column_price": words})
     finer = replace(g, unit=unit, leaf=leaf, P=g.P * factor, Q=g.Q * factor)
     return finer, np.array(charges, np.int64)
 
