@@ -15,10 +15,12 @@ from tests.trainer.test_goal import ALL_THRESHOLDS, random_case
 from trainer import make_classifier
 from trainer.certificate import Limits, Status
 from trainer.data.column_prices import read_column_prices
+from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
 from trainer.solver_common.problem_setup import pose
+from trainer.training.claims import price_sentence
 from trainer.training.run import TrainRequest, fit, train
 
 
@@ -182,6 +184,19 @@ def test_certificate_states_who_pays(rows, method):
     assert stated["cost"] == pytest.approx(0.05 * 150 + 0.1 * stated["paid"]["x1"])
     lost = (150 - model.certificate_.correct + stated["cost"]) / 150
     assert model.certificate_.objective == pytest.approx(1 - lost)
+
+
+def test_sentence_about_prices_counts_in_the_unit_of_the_weights(tmp_path):
+    """Four rows of weight 0.25, which is one step, pay 0.4 errors each: 0.4 errors together."""
+    path = tmp_path / "rows.csv"
+    path.write_text("a,w,class\n" + "0,0.25,n\n" * 2 + "1,0.25,y\n" * 2)
+    table, labels, *_ = load(path, target="class", weight="w")
+    asked = {"depth": 1, "leaf_penalty": 0, "column_price": "a=0.4"}
+    certificate = train(
+        TrainRequest(table=table, labels=labels, method="exact", parameters=asked)
+    ).certificate.to_json()
+    assert certificate["column_prices"]["cost"] == pytest.approx(1.6)
+    assert price_sentence(certificate).startswith("Asking columns costs 0.4 errors on the training rows")
 
 
 @pytest.mark.parametrize(

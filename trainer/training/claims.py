@@ -207,7 +207,9 @@ def price_sentence(certificate: Mapping[str, Any]) -> str:
         f"{name} at {price}{unit} for {prices['paid'][name]:,} {rows_counted}"
         for name, price in prices["prices"].items()
     ]
-    return f"Asking columns costs {number_text(prices['cost'])}{unit} on the training rows: {'; '.join(parts)}. A row pays once."
+    # the file counts the cost in steps of weight, as it counts rows
+    cost = prices["cost"] * float(Fraction((certificate.get("weights") or {}).get("step", "1")))
+    return f"Asking columns costs {number_text(cost)}{unit} on the training rows: {'; '.join(parts)}. A row pays once."
 
 
 def goal_words(certificate: Mapping[str, Any]) -> str:
