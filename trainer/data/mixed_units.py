@@ -18,6 +18,9 @@ NEAR = 0.1  # the mean logarithms must differ by the factor up to this tolerance
 CLEAR = 0.5  # the parts must have at least this Kolmogorov-Smirnov distance without conversion
 CRITICAL = 1.95  # critical value of the Kolmogorov-Smirnov test at 0.1 %
 WIDEST_GAP = 2.0  # the gap between the parts must be at least this many times the widest gap within them
+REMAINS = 0.5  # beside a straight trend, at least this share of a step must remain
+UNLIKE = 0.5  # if the mean logarithms of the other categories differ by this much, one category may differ by chance
+SORTED = 0.8  # in sorted numbers, rising steps exceed falling ones, or the reverse, by at least this share of the steps
 MOST_LEVELS = 10  # limit on the categories of a column that may separate the units
 MOST_PARTS = 100  # limit on the categories that are examined in a table
 SAMPLE = 20_000  # limit on the rows that are compared
@@ -70,9 +73,13 @@ def _in_parts(
         parts.append((above, "the larger ones"))
     start = _largest_shift(logs)
     line = table.row_numbers[rows[start]] if len(table.row_numbers) else rows[start] + 1
-    parts.append((np.arange(len(logs)) >= start, f"from row {line:,} of the file on"))
+    after = np.arange(len(logs)) >= start
+    if _factor(logs, after) is not None and not _rises_steadily(logs, after):
+        parts.append((after, f"from row {line:,} of the file on"))
     for other, code in levels:
-        parts.append((other.values[rows] == code, f"where {other.name} is {other.schema.categories[code]}"))
+        codes = other.values[rows]
+        if _factor(logs, codes == code) is not None and _others_alike(logs, codes, code):
+            parts.append((codes == code, f"where {other.name} is {other.schema.categories[code]}"))
     for part, where in parts:
         factor = _factor(logs, part)
         if factor is None:
@@ -119,6 +126,23 @@ def _largest_shift(logs: FloatArray) -> int:
     sums = np.cumsum(logs - logs.mean())[:-1]
     weight = np.sqrt(places * (n - places) / n)
     return int(np.abs(sums / np.maximum(weight, 1e-12)).argmax()) + 1
+
+
+def _rises_steadily(logs: FloatArray, after: BoolArray) -> bool:
+    """Return whether the numbers are sorted, or a straight trend explains most of the step to the last rows, `after`."""
+    steps = np.sign(np.diff(logs))
+    if abs(steps.sum()) >= SORTED * np.count_nonzero(steps):
+        return True
+    trend = np.linspace(-1, 1, len(logs))
+    step = np.linalg.lstsq(np.column_stack([np.ones(len(logs)), trend, after]), logs)[0][2]
+    return bool(step / (logs[after].mean() - logs[~after].mean()) < REMAINS)
+
+
+def _others_alike(logs: FloatArray, codes: FloatArray, code: int) -> bool:
+    """Return whether the mean numbers of the other categories are about the same."""
+    others = [logs[codes == other] for other in np.unique(codes[~np.isnan(codes)]) if other != code]
+    means = [part.mean() for part in others if len(part) >= FEWEST_VALUES]
+    return not means or bool(np.ptp(means) < UNLIKE)
 
 
 def _factor(logs: FloatArray, part: BoolArray) -> float | None:

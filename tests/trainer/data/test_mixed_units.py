@@ -56,6 +56,28 @@ def test_ordinary_columns_have_one_unit(seed):
         assert found_in(values, sites) == []
 
 
+@pytest.mark.parametrize("n", [60, 100, 400])
+@pytest.mark.parametrize("seed", range(6))
+def test_growing_or_sorted_columns_have_one_unit(n, seed):
+    rng = np.random.default_rng(seed)
+    for values in (
+        np.exp(np.linspace(0, 4.6, n) + rng.normal(0, 0.3, n)),
+        np.sort(rng.lognormal(3, 1.4, n)),
+        1e6 / np.arange(1, n + 1) ** 1.2,
+        np.sort(rng.exponential(100, n))[::-1],
+    ):
+        assert found_in(values) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_categories_that_all_differ_have_one_unit(seed):
+    """One category may have ten times the numbers of the others by chance."""
+    rng = np.random.default_rng(seed)
+    sites = rng.integers(0, 3, N)
+    for typical in ([1, 5, 22], [2, 10, 45]):
+        assert found_in(np.array(typical)[sites] * rng.lognormal(0, 1, N), sites) == []
+
+
 def test_intake_report_names_the_numbers(tmp_path):
     rng = np.random.default_rng(1)
     kilograms = rng.integers(40, 100, 120)
