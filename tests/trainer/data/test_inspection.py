@@ -22,6 +22,7 @@ from trainer.data.inspect_table import inspect, inspect_raw
 from trainer.data.inspection import tree_warnings
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.alike import alike_groups
+from trainer.data.parsing.infer import may_number_rows, numbers_rows
 from trainer.data.reader import ParsingChoices, load
 from trainer.data.table_contract import model_contract
 from trainer.errors import DataError
@@ -97,7 +98,7 @@ def test_name_that_only_ends_in_id_is_a_measure(tmp_path, name):
 LIKELY = {
     "shuffled": MEASURES["shuffled"],
     "shuffled tens with gaps": [10 * (i * 37 % 67) for i in range(N)],
-    "long numbers": [100_000 + i * 7_919_123 % 900_000 for i in range(N)],
+    "long numbers": [100_000 + i * 7_919_123 % 900_000 for i in range(2 * N)],
 }
 
 
@@ -114,14 +115,27 @@ def test_shuffled_numbers_may_name_the_rows(tmp_path, name):
     assert "The tree asks key. Its numbers are all different" in tree_warnings(model.tree)[0]
 
 
-def test_long_numbers_in_a_heap_are_measures(tmp_path):
-    rng = np.random.default_rng(2)
-    salaries = np.unique(rng.normal(50_000, 9_000, 200).round())[:N]
-    path = table_of(tmp_path / "t.csv", key=rng.permutation(salaries).astype(int).tolist())
-    assert kinds_of(inspect(path, target="y")).isdisjoint({("identifier", "key")})
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n", [25, 60, 150])
+def test_salaries_are_measures(seed, n):
+    salaries = np.unique(np.random.default_rng(seed).normal(50_000, 12_000, n).round().clip(10_001, 99_998))
+    assert may_number_rows(salaries) == ""
 
 
-@pytest.mark.parametrize("name", ["customer", "Account_No", "ticket number", "Kundennummer"])
+@pytest.mark.parametrize("scale", [1e19, 1e26, 1e300])
+def test_huge_numbers_are_measures(scale):
+    """Every float64 beyond 2^53 is an integer."""
+    values = np.random.default_rng(0).lognormal(0, 2, 200) * scale
+    assert numbers_rows("v", values) == may_number_rows(values) == ""
+
+
+@pytest.mark.parametrize("name", ["employees", "Users", "rooms_no", "customers", "Reynolds number", "atomic_number"])
+def test_name_of_a_count_or_quantity_is_a_measure(tmp_path, name):
+    table, _, _ = load(table_of(tmp_path / "t.csv", **{name: MEASURES["shuffled"]}), target="y")
+    assert table.names == (name, "size")
+
+
+@pytest.mark.parametrize("name", ["customer", "Account_No", "ticket number", "Kundennummer", "crowd_reference"])
 def test_thing_with_a_number_names_the_rows(tmp_path, name):
     table, _, _ = load(table_of(tmp_path / "t.csv", **{name: MEASURES["shuffled"]}), target="y")
     assert table.names == ("size",)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trainer.data.formats.raw import RawTable
-from trainer.data.parsing.cells import Cells
+from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.data.parsing.codes import codes_text, likely_codes
 from trainer.dtypes import FloatArray
 from trainer.table import ColumnKind, ColumnSchema, MissingPolicy, RowNaming
@@ -26,12 +26,14 @@ NEARLY_ALL = 0.8  # smallest share of the numbers with the usual number of rows
 FEWEST_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
 SHUFFLED_GAP_FACTOR = 1.25  # shuffled numbers may be a sample of a range, and leave out one in five
 SHORTEST_LONG_NUMBER = 10_000
+FEWEST_SPREAD = 100  # fewer numbers, such as salaries, may look evenly spread by chance
 EVEN_SPREAD = 1.36  # critical value of the Kolmogorov-Smirnov test at 5 %, multiplied by the square root of n
 LARGEST_GAP_FACTOR = 2  # a counter with removed rows still has at least every second number
+# a plural, such as "employees" or "rooms_no", is more likely to be a count
 ID_NAMES = re.compile(
     r"(unnamed: ?\d+|__index_level_\d+__|row ?names?|((row|record|case|obs)[ _.-]?)?(id|index|idx|nr|no)|(.*[ _.-])?(id|uuid|guid)"
-    r"|(customer|client|patient|account|invoice|ticket|passenger|student|employee|member|user)s?[ _.-]?(number|no|nr|ref)?"
-    r"|.+[ _.-](number|no|nr|reference)|[a-z]+nummer)",
+    r"|(customer|client|patient|account|invoice|ticket|passenger|student|employee|member|user)[ _.-]?(number|no|nr|ref)?"
+    r"|(?!(atomic|mass|wave|mach|reynolds|octane|cetane|iodine|acid)[ _.-]).*[^s][ _.-](number|no|nr|reference)|[a-z]+nummer)",
     re.IGNORECASE,
 )
 CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
@@ -243,7 +245,7 @@ def numbers_rows(name: str, values: FloatArray) -> str:
     values : float64 array of shape (n,)
         Its numbers in the order of the rows, without empty cells.
     """
-    if not len(values) or not (values == np.round(values)).all():
+    if not len(values) or not _all_exact_integers(values):
         return ""
     distinct, counts = np.unique(values, return_counts=True)
     repeats = _equal_repeats(counts)
@@ -274,7 +276,7 @@ def may_number_rows(values: FloatArray) -> str:
         The numbers of a column without empty cells.
     """
     n = len(values)
-    if n < FEWEST_WITH_GAPS or not (values == np.round(values)).all():
+    if n < FEWEST_WITH_GAPS or not _all_exact_integers(values):
         return ""
     distinct = np.unique(values)
     if len(distinct) < n:
@@ -284,12 +286,17 @@ def may_number_rows(values: FloatArray) -> str:
     step = int(np.gcd.reduce(np.diff(distinct).astype(np.int64)))
     if (high - low) // step + 1 <= SHUFFLED_GAP_FACTOR * n:
         return f"all {n:,} numbers are different and leave out few from {low} to {high}: they may name the rows"
-    if low < SHORTEST_LONG_NUMBER or len(str(low)) != len(str(high)):
+    if n < FEWEST_SPREAD or low < SHORTEST_LONG_NUMBER or len(str(low)) != len(str(high)):
         return ""
     uneven = np.abs((distinct - low) / (high - low) - np.linspace(0, 1, n)).max()
     if uneven > EVEN_SPREAD / np.sqrt(n):
         return ""
     return f"all {n:,} numbers are different, have {len(str(low))} digits and are spread evenly: they may name the rows"
+
+
+def _all_exact_integers(values: FloatArray) -> bool:
+    """Return whether all are integers that float64 represents exactly; every larger float64 is an integer, too."""
+    return bool(((values == np.round(values)) & (np.abs(values) <= LARGEST_EXACT)).all())
 
 
 def _is_counter(values: FloatArray, distinct: FloatArray) -> bool:
