@@ -607,3 +607,18 @@ def test_class_weight_of_zero_keeps_the_column():
     y = np.repeat(["a", "b"], 8)
     model = make_classifier("exact", depth=1, class_weight={"b": 0}).fit(X, y)
     assert model.predict_proba(X).tolist() == [[1.0, 0.0]] * 16
+
+
+def test_long_double_beyond_float64_is_refused():
+    X = np.arange(40, dtype=np.longdouble).reshape(-1, 1)
+    y = (X[:, 0] > 20).astype(int)
+    large = X.copy()
+    large[0, 0] = np.longdouble("1e4000")
+    if np.isinf(large).any():
+        pytest.skip("a long double is a float64 here")
+    classifier = trainer.make_classifier("cart", depth=1).fit(X, y)
+    assert classifier.score(X, y) == 1.0
+    with pytest.raises(ValueError, match="infinity"):
+        classifier.predict(large)
+    with pytest.raises(ValueError, match="infinity"):
+        classifier.fit(large, y)

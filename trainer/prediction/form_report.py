@@ -99,6 +99,7 @@ def _strange_numbers(column: ColumnSchema, values: FloatArray) -> list[str]:
 def _far_outside(column: ColumnSchema, values: FloatArray) -> list[str]:
     assert column.range is not None
     low, high = column.range
+    values = np.asarray(values, np.float64)
     beyond = np.fmax(low - values, values - high)  # NaN for an empty cell
     if column.special:
         beyond[np.isin(values, column.special)] = np.nan
@@ -129,8 +130,8 @@ def report_forms(
     ----------
     tree : Tree
         The predicting tree; its columns have their training range.
-    matrix : float64 array of shape (n, columns)
-        The rows as the prediction kernel reads them.
+    matrix : array of shape (n, columns)
+        The rows as the prediction kernel reads them, of any numeric type.
     unknown : mapping from str to mapping from str to int
         By column, the number of cells with each unknown word.
     reread : callable, optional
@@ -173,7 +174,7 @@ class FormWatch:
                 present = ~np.isnan(cells) & (cells != column.missing_code)
                 watched.add_words(unknown.get(column.name, {}), int(present.sum()))
             else:
-                watched.add_numbers(cells)
+                watched.add_numbers(np.asarray(cells, np.float64))
 
     def proposals(self) -> tuple[ChangedForm, ...]:
         """Return the readings of columns that fit the training better."""
@@ -207,8 +208,8 @@ def count_changes(tree: Tree, proposals: Sequence[ChangedForm], pieces: Iterable
         rows += int(answered.sum())
         for proposal in proposals:
             j = places[proposal.column]
-            cells = matrix[:, j]
-            other = matrix.copy()
+            other = matrix.astype(np.float64)  # a matrix of integers cannot hold converted numbers
+            cells = other[:, j]
             if proposal.words:
                 other[:, j] = np.where(cells == UNKNOWN_CODE, renamed[:, j], cells)
             else:

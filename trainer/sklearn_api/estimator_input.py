@@ -82,8 +82,12 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
 
 
 def _kept_dtype(X: Any) -> type[np.float64] | None:
-    """Return None for an array of numbers, which columns are read from one by one; a float64 copy could be eight times as large."""
-    return None if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else np.float64
+    """Return None for an array of numbers, which columns are read from one by one; a float64 copy could be eight times as large.
+
+    Long doubles are converted, because a finite one may be infinite as float64.
+    """
+    small = isinstance(X, np.ndarray) and X.dtype.itemsize <= np.dtype(np.float64).itemsize
+    return None if small and X.dtype.kind in "biuf" else np.float64
 
 
 class InputRows(NamedTuple):

@@ -234,3 +234,19 @@ def test_the_short_look_misses_no_factor(count, tmp_path):
             proposal.column for proposal in proposals
         }
     assert proposed > 0
+
+
+@pytest.mark.parametrize("small", [np.uint8, np.int16, np.float16, np.float32])
+def test_changed_answers_do_not_depend_on_the_type_of_the_array(small):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.1, 9.9, (200, 1))
+    tree = ExactTreeClassifier(depth=2).fit(X, (X[:, 0] > 5.5) & (X[:, 0] < 7.3))
+    rows = np.round(10 * X)
+    texts = []
+    for array in (rows, rows.astype(small)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tree.predict(array)
+        texts.append([str(warning.message) for warning in caught])
+    assert "answers would be others" in texts[0][0]
+    assert texts[0] == texts[1]
