@@ -23,6 +23,7 @@ POINTS = 0.01  # smaller differences between shares are not reported
 AS_BEFORE = "as in the version before"
 MOST_NAMED = 5  # new words that one sentence names
 PART = 0.05  # share of the former range; a median that moved less is not reported
+FEWEST_DIGESTS = 16  # with fewer digests of either version, a sketch does not show that few words are common
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +121,10 @@ def _changed_categories(was: dict[str, Any], has: dict[str, Any]) -> str:
     sketches = [c.get("sketch") or sketch(words or ()) for c, words in ((was, before), (has, now))]
     if not all(sketches):  # this data set is older than the storing of categories
         return ""
-    common = set(sketches[0]) & set(sketches[1]) & set(sorted({*sketches[0], *sketches[1]})[:SKETCH])
-    if common:
+    # up to this digest, both sketches have all words
+    last = min(max(digests) for digests in sketches if len(digests) == SKETCH)
+    digests_before, digests_now = ({digest for digest in digests if digest <= last} for digests in sketches)
+    if digests_before & digests_now or min(len(digests_before), len(digests_now)) < FEWEST_DIGESTS:
         return ""
     return f"Column '{has['name']}' has hardly any of the {was['distinct']:,} words that it had before."
 

@@ -114,6 +114,14 @@ def test_recoding_of_many_categories_is_said(owner, media, count, sentence):
     assert version(before, codes(count, lambda i: f"place {i + count // 4}")).version == 2
 
 
+def test_few_known_categories_are_no_recoding(owner, media):
+    """A small version has a few of many categories, so the stored sample of them may have none of these."""
+    file = io.BytesIO(codes(1000, "place {}".format).encode())
+    before = actions.create(owner=owner, file=file, source_name="a.csv", name="Places", target="class")
+    for part in range(4):
+        assert version(before, codes(5, lambda i, part=part: f"place {100 * part + i}")).version == 2
+
+
 def test_part_in_another_unit_is_said(owner, media):
     def table(factor):
         cells = [(40 + i * 37 % 61) * (factor if i % 2 else 1) for i in range(120)]
