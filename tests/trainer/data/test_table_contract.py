@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import trainer
 from trainer.data.column_statistics import numeric_statistics
+from trainer.data.formats.parquet_file import declared_order
 from trainer.data.formats.read_file import read_table as read_file
 from trainer.data.formats.staged import write_raw
 from trainer.data.inspect_table import inspect
@@ -112,6 +114,29 @@ def test_order_of_categories_is_kept_by_files(ending, tmp_path):
         assert (level["ordered"], level["categories"]) == (True, LEVELS)
         assert any("low, mid, high (in this order)" in line for line in contract_lines(contract))
         jsonschema.validate(contract, json_schema()["$defs"]["table_contract"] | {"$defs": json_schema()["$defs"]})
+
+
+def ordered_chunk(order):
+    return pa.DictionaryArray.from_arrays(pa.array([k % len(order) for k in range(6)]), pa.array(order), ordered=True)
+
+
+@pytest.mark.parametrize(
+    ("orders", "stated"),
+    [
+        ([LEVELS, LEVELS], LEVELS),
+        ([["low", "high"], LEVELS], LEVELS),
+        ([["low", "mid"], ["mid", "high"]], []),
+        ([["low", "mid"], ["mid", "low"]], []),
+    ],
+)
+def test_chunks_with_other_categories_state_no_wrong_order(orders, stated, tmp_path):
+    chunks = [ordered_chunk(order) for order in orders]
+    assert declared_order(pa.chunked_array(chunks)) == tuple(stated)
+    schema = pa.schema({"level": chunks[0].type})
+    with pq.ParquetWriter(tmp_path / "t.parquet", schema) as file:
+        for chunk in chunks:
+            file.write_table(pa.table({"level": chunk}, schema))
+    assert declared_order(read_file(tmp_path / "t.parquet").column("level")) == tuple(stated)
 
 
 def test_contract_follows_its_json_schema(document):

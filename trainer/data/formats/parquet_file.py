@@ -257,15 +257,20 @@ def _schema_problems(schema: pa.Schema, rows: int) -> list[str]:
 
 
 def declared_order(column: pa.ChunkedArray | pa.Array) -> tuple[str, ...]:
-    """Return the texts of ordered categories in their order; () for other columns, and if two have the same text."""
+    """Return the texts of ordered categories in their order.
+
+    Return () for other columns, if two categories have the same text, and if no chunk states the order of all.
+    """
     if not pa.types.is_dictionary(column.type) or not column.type.ordered:
         return ()
-    if isinstance(column, pa.ChunkedArray):
-        if not column.num_chunks:
-            return ()
-        column = column.unify_dictionaries().chunk(0)
-    order = tuple(as_text(column.dictionary).to_pylist())
-    return () if len(set(order)) < len(order) or None in order else order
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    orders = {tuple(as_text(chunk.dictionary).to_pylist()) for chunk in chunks}
+    order = max(orders, key=len, default=())
+    places = {word: place for place, word in enumerate(order)}
+    if len(places) < len(order) or None in places:
+        return ()
+    ranks = ([places.get(word, -1) for word in words] for words in orders)
+    return order if all(-1 not in own and own == sorted(own) for own in ranks) else ()
 
 
 def parquet_column(column: pa.ChunkedArray) -> pa.Array:
