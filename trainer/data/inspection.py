@@ -137,7 +137,9 @@ def _identifiers(table: InspectedTable) -> Iterable[IntakeFinding]:
             yield _likely_identifier(guess)
         if not guess.identifier:
             continue
-        figure = f"{guess.distinct:,} different values; {guess.reason.rpartition('; ')[2]}"
+        reasons = guess.reason.split("; ")
+        why = next((words for words in reasons if words.endswith(("new row", "new rows"))), reasons[-1])
+        figure = f"{guess.distinct:,} different values; {why}"
         if guess.name in left_out:
             kind = str(guess.schema.kind)
             yield IntakeFinding(

@@ -1,7 +1,7 @@
 """Choose the number of leaves if the leaf penalty is 'auto'.
 
 Folds inside the training rows evaluate the best tree of each number of leaves. The choice becomes an explicit leaf penalty.
-It depends only on rows and settings, so that it is the same on every machine.
+It depends only on rows and settings, so that it is the same on every machine that ends it within its share of the time limit.
 """
 
 from __future__ import annotations

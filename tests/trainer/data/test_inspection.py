@@ -76,6 +76,12 @@ def test_identifier_is_left_out_with_a_note(tmp_path, name):
     assert ("identifier", "key") in kinds_of(inspect(path, target="y"))
 
 
+def test_figure_of_an_identifier_with_empty_cells_says_why(tmp_path):
+    path = table_of(tmp_path / "t.csv", Id=[*range(1, N), ""])
+    own = next(finding for finding in inspect(path, target="y") if finding.kind == "identifier")
+    assert own.figure.startswith("59 different values; it numbers the rows")
+
+
 @pytest.mark.parametrize("name", MEASURES)
 def test_measure_is_no_identifier(tmp_path, name):
     table, _, report = load(table_of(tmp_path / "t.csv", key=MEASURES[name]), target="y")

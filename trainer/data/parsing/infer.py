@@ -156,7 +156,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
                 return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
     if stray is not None:
-        # a column of numbers is never an identifier, because one wrong guess would leave out a useful column
+        # numbers with a few words are never an identifier, because one wrong guess would leave out a useful column
         return ColumnKind.CATEGORICAL, f"{stray.figure}: kept as text", False
     if distinct == n > 1:
         return (
