@@ -22,6 +22,8 @@ NAMED = {
     "years": {"region": RNG.choice(["N", "S"], ROWS), "2019": whole(9000), "2020": whole(9000), "2021": whole(9000)},
     "two years": {"2020": whole(9000), "2021": whole(9000), "y": RNG.choice(["a", "b"], ROWS)},
     "numbers that pandas gives": {str(j): RNG.normal(size=ROWS) for j in range(4)},
+    "wavelengths": {str(j): whole(4096) for j in range(400, 700, 10)},
+    "age bands": {"0": whole(90), "5": whole(90), "10": whole(90), "15": whole(90), "y": RNG.choice(["a", "b"], ROWS)},
     "one name is a value": {"smoker": RNG.choice(["smoker", "other"], ROWS), "y": RNG.choice(["a", "b"], ROWS)},
     "two names are values": {"yes": RNG.choice(["yes", "no"], ROWS), "no": RNG.choice(["yes", "no"], ROWS), "y": RNG.choice(["a", "b"], ROWS)},
     "numbers above text": {"1": RNG.choice(["a", "b"], ROWS), "2": RNG.choice(["c", "d"], ROWS)},
@@ -32,6 +34,8 @@ UNNAMED = {
     "measures": IRIS,
     "measures and a class": IRIS.assign(target=[f"class {k}" for k in IRIS.target]),
     "texts": pd.DataFrame({j: RNG.choice([f"{j}{k}" for k in range(3)], ROWS) for j in "abc"}),
+    "counts": pd.DataFrame(RNG.integers(0, 1000, (ROWS, 12))),
+    "rows that rise in steps": pd.DataFrame(np.arange(ROWS)[:, None] + 100 * np.arange(4)),
     "grades that often rise by one": pd.DataFrame({j: RNG.integers(1, 6, ROWS) for j in "abc"}),
 }
 

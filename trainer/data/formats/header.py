@@ -16,9 +16,10 @@ from trainer.dtypes import FloatArray
 EXAMINED_ROWS = 10_000  # rows in which a name is looked up as a value
 NUMBER_ROWS = 500  # rows whose cells are parsed as numbers
 FEWEST_IN_SERIES = 3  # names form a series if at least this many neighbours rise by one, such as 2019, 2020, 2021
+FEWEST_IN_STEPS = 4  # the same for other equal steps, such as wavelengths 400, 410, 420, 430
 FEWEST_YEARS = 2
 YEARS = (1900, 2100)
-# a series of names is a header only if the same columns rise by one in at most this share of the rows
+# a series of names is a header only if the same columns rise by its step in at most this share of the rows
 RARE_SERIES = 0.05
 MOST_VALUES_SHARE = 0.2  # if a column has more distinct texts per row, an unknown text in the first line is no evidence
 
@@ -41,9 +42,9 @@ class HeaderGuess(NamedTuple):
 def judge_header(names: Sequence[str], columns: Sequence[pa.Array]) -> HeaderGuess:
     """Judge a first line that was read as names, by the cells below it.
 
-    Evidence for a row is a number in the range of its column, or a text that also occurs below. Evidence for
-    names is a number outside the range of its column, a text above numbers, a new text above few distinct
-    texts, and numbers that rise by one from name to name.
+    A number speaks for a row if it lies among the numbers of its column, and a text if it is a value of its column. A
+    number outside the numbers of its column, numbers that rise by equal steps from name to name, a text above numbers, and a
+    text that a column of few texts does not have speak for names.
 
     Parameters
     ----------
@@ -111,27 +112,29 @@ def _numbers(column: pa.Array) -> tuple[FloatArray, float]:
 
 
 def _series(names: Sequence[str], columns: Sequence[pa.Array]) -> set[int]:
-    """Return the places of names that count upward, such as 2019, 2020, 2021, if hardly any row does the same."""
+    """Return the places of names that rise by equal steps, such as 2019, 2020, 2021, if hardly any row does the same."""
     places: set[int] = set()
-    for _, run in itertools.groupby(
-        (j for j in range(len(names)) if names[j].isascii() and names[j].isdigit()), key=lambda j: int(names[j]) - j
-    ):
-        own = list(run)
-        contiguous = own == list(range(own[0], own[0] + len(own)))
-        years = all(YEARS[0] <= int(names[j]) <= YEARS[1] for j in own)
-        if contiguous and len(own) >= (FEWEST_YEARS if years else FEWEST_IN_SERIES) and not _rows_rise(own, columns):
+    numbers = [int(name) if name.isascii() and name.isdigit() else None for name in names]
+    steps = [0 if low is None or high is None else high - low for low, high in itertools.pairwise(numbers)]
+    start = 0
+    for step, run in itertools.groupby(steps):
+        own = range(start, start + len(list(run)) + 1)
+        start = own[-1]
+        years = step == 1 and all(YEARS[0] <= int(names[j]) <= YEARS[1] for j in own)
+        fewest = FEWEST_YEARS if years else FEWEST_IN_SERIES if step == 1 else FEWEST_IN_STEPS
+        if step > 0 and len(own) >= fewest and not _rows_rise(own, step, columns):
             places |= set(own)
     return places
 
 
-def _rows_rise(places: Sequence[int], columns: Sequence[pa.Array]) -> bool:
-    """Return whether more than a few rows rise by one in these columns."""
+def _rows_rise(places: Sequence[int], step: int, columns: Sequence[pa.Array]) -> bool:
+    """Return whether more than a few rows rise by the step in these columns."""
     rows = list(zip(*(columns[j].slice(0, NUMBER_ROWS).to_pylist() for j in places), strict=True))
     rising = 0
     for row in rows:
         if all(is_number(cell) for cell in row):
             numbers = [float(cell) for cell in row]
-            rising += all(b - a == 1 for a, b in itertools.pairwise(numbers))
+            rising += all(b - a == step for a, b in itertools.pairwise(numbers))
     return rising > RARE_SERIES * len(rows)
 
 
