@@ -275,6 +275,15 @@ def test_date_with_a_stand_in_stays_a_date(tmp_path, word):
     assert [finding for finding in verify(tmp_path / "m.json", path) if finding.verdict == "refuted"] == []
 
 
+def test_many_distant_dates_are_not_read_as_empty(tmp_path):
+    """Leases of 999 years end on real days."""
+    dates = [f"{2010 + i % 12}-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)]
+    dates[::6] = [f"{2900 + 7 * i}-06-24" for i in range(N // 6)]
+    findings = inspect(table_of(tmp_path / "t.csv", end=dates), target="y")
+    assert ("words_among_dates", "end") in kinds_of(findings)
+    assert ("sentinel", "end") not in kinds_of(findings)
+
+
 MARKS = ["9999-12-31", "0000-00-00", "NaT", "2999-01-01", "0001-01-01", "8888-08-08"]
 IMPOSSIBLE = ["2021-02-30", "2021-13-01", "2021-00-10", "no", "x9", "2021-02-31"]
 

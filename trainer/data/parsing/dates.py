@@ -41,7 +41,9 @@ STAND_IN = re.compile(
 FIRST_YEAR = 1500
 LAST_YEAR = 2199
 MOST_STAND_INS = 20  # limit on the distinct stand-ins of a column
-MOST_EARLY = 3  # limit on distinct dates in the years 2 to 1499; more of them are historic dates
+MOST_HISTORIC = 3  # limit on distinct dates in the years 2 to 1499; more of them are historic dates
+MOST_DISTANT = 3  # limit on distinct dates in the years 2200 to 3199; more of them are real, such as ends of leases
+LAST_DISTANT_YEAR = 3199
 USUAL_STAND_INS = ((1, 1), (12, 31), (12, 30))  # months and days that stand-ins usually have
 FEWEST_ROWS = 2
 LONELY_YEARS = 10  # a stand-in is at least this many years away from every other date
@@ -88,11 +90,13 @@ def moment_of(word: str, form: str) -> Moment | None:
 def stand_ins(words: Sequence[str]) -> tuple[str, ...]:
     """Return the words that mean "no date", such as 9999-12-31 and 0000-00-00.
 
-    None if there are more than 20, or more than three in the years 2 to 1499, which may be real ones.
+    None if there are more than 20, or more than three in the years 2 to 1499 or 2200 to 3199, which may be real ones.
     """
     years = {word: year for word in words if (year := _stand_in_year(word)) is not None}
-    early = [year for year in years.values() if 1 < year < FIRST_YEAR]
-    return tuple(years) if len(years) <= MOST_STAND_INS and len(early) <= MOST_EARLY else ()
+    historic = sum(1 < year < FIRST_YEAR for year in years.values())
+    distant = sum(LAST_YEAR < year <= LAST_DISTANT_YEAR for year in years.values())
+    is_real = historic > MOST_HISTORIC or distant > MOST_DISTANT
+    return () if is_real or len(years) > MOST_STAND_INS else tuple(years)
 
 
 def likely_stand_ins(rows: Mapping[datetime.date, int]) -> list[datetime.date]:
