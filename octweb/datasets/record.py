@@ -18,6 +18,7 @@ from trainer.data.profile import Profile
 from trainer.table import Column, ColumnKind, Labels, Table
 
 SKETCH = 64  # a column's categories are represented by this many digests
+MOST_CHARACTERS = 20_000  # limit on the characters of the categories of a column, since each list reads them
 
 
 def column_records(
@@ -69,14 +70,15 @@ def empty_record(report: EmptyReport, labels: Labels) -> dict[str, Any]:
 def word_record(column: Column) -> dict[str, Any]:
     """Return the categories of a column with their rows, for the comparison with a later version.
 
-    Of more than 200 categories only `SKETCH` numbers are kept; see `sketch`. Return nothing for other columns.
+    Of more than 200 categories, or of long texts, only `SKETCH` numbers are kept; see `sketch`. Return nothing for other columns.
     """
     if column.kind is not ColumnKind.CATEGORICAL:
         return {}
     codes = column.values[~column.missing].astype(np.int64)
     counts = np.bincount(codes, minlength=len(column.schema.categories)).tolist()
     words = {word: n for word, n in zip(column.schema.categories, counts, strict=True) if n}
-    return {"words": words} if len(words) <= MOST_WORDS else {"sketch": sketch(words)}
+    is_short = len(words) <= MOST_WORDS and sum(map(len, words)) <= MOST_CHARACTERS
+    return {"words": words} if is_short else {"sketch": sketch(words)}
 
 
 def sketch(words: Iterable[str]) -> list[int]:

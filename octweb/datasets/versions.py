@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -122,7 +123,7 @@ def _changed_categories(was: dict[str, Any], has: dict[str, Any]) -> str:
     if not all(sketches):  # this data set is older than the storing of categories
         return ""
     # up to this digest, both sketches have all words
-    last = min(max(digests) for digests in sketches if len(digests) == SKETCH)
+    last = min((max(digests) for digests in sketches if len(digests) == SKETCH), default=math.inf)
     digests_before, digests_now = ({digest for digest in digests if digest <= last} for digests in sketches)
     if digests_before & digests_now or min(len(digests_before), len(digests_now)) < FEWEST_DIGESTS:
         return ""

@@ -122,6 +122,18 @@ def test_few_known_categories_are_no_recoding(owner, media):
         assert version(before, codes(5, lambda i, part=part: f"place {100 * part + i}")).version == 2
 
 
+def test_long_texts_are_not_kept_for_the_comparison(owner, media):
+    """Lists of data sets read the profiles."""
+    text = codes(40, lambda i: f"place {i} " + "x" * 2000)
+    before = actions.create(owner=owner, file=io.BytesIO(text.encode()), source_name="a.csv", name="T", target="class")
+    column = before.profile["columns"][0]
+    assert "words" not in column
+    assert len(column["sketch"]) == 40
+    assert version(before, text).version == 2
+    with pytest.raises(versions.ChangedForms, match="has hardly any of the 40 words"):
+        version(before, text.replace("place", "K"))
+
+
 def test_part_in_another_unit_is_said(owner, media):
     def table(factor):
         cells = [(40 + i * 37 % 61) * (factor if i % 2 else 1) for i in range(120)]
