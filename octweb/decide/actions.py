@@ -24,6 +24,7 @@ from trainer.explain.permission import permissions
 
 MAX_PURPOSE = 4_000
 MAX_CONTACT = 300
+CONTROL_CHARACTERS = "This has control characters. Remove them."
 STEPS = ("marked columns", "worded reasons", "set the contact", "opened to the public", "closed to the public")
 
 
@@ -86,9 +87,16 @@ def set_contact(model: TreeModel, *, by: Any, contact: str) -> Guidance:
         return guidance
     if len(contact) > MAX_CONTACT:
         raise ValidationError({"contact": _too_long(contact, MAX_CONTACT)})
+    if not is_storable(contact):
+        raise ValidationError({"contact": CONTROL_CHARACTERS})
     if guidance.public and not contact:
         raise ValidationError({"contact": "This is empty. The public page of the model needs a contact."})
     return store_guidance(model, by, "set the contact", contact=contact)
+
+
+def is_storable(text: str) -> bool:
+    """Return whether every database can store the text."""
+    return "\x00" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _too_long(text: str, limit: int) -> str:

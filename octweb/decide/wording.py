@@ -9,8 +9,9 @@ from typing import Any
 from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
+from octweb.audit import actions as audit
 from octweb.core.problems import Conflict
-from octweb.decide.actions import require_owner, store_guidance
+from octweb.decide.actions import CONTROL_CHARACTERS, is_storable, require_owner, store_guidance
 from octweb.decide.models import Guidance
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
@@ -26,11 +27,17 @@ Texts = Mapping[str, Mapping[str, str]]
 def questions_of(model: TreeModel) -> list[dict[str, Any]]:
     """Return each question of the tree in order, with its nodes and the words for its answers.
 
-    Words that this version does not have are those of the newest earlier version with the same question.
+    Words that a draft does not have are those of the newest earlier version with the same question. The request for approval
+    stores them, so that nobody changes an approved version by the texts of another one.
     """
+    return _questions(model, inherits=model.state in OPEN_STATES)
+
+
+def _questions(model: TreeModel, *, inherits: bool) -> list[dict[str, Any]]:
     tree = model_file(model).tree
     own = _stored(model)
-    earlier = _earlier(model) if any(key not in own for key in _nodes_by_key(tree)) else {}
+    is_partial = any(key not in own for key in _nodes_by_key(tree))
+    earlier = _earlier(model) if inherits and is_partial else {}
     found = []
     for key, nodes in _nodes_by_key(tree).items():
         texts = own.get(key, earlier.get(key, {}))
@@ -47,36 +54,42 @@ def write_words(model: TreeModel, *, by: Any, texts: Sequence[Mapping[str, Any]]
     From the request for approval on, only an administrator may change them. Raises ValidationError, Conflict and PermissionDenied.
     """
     require_owner(model, by)
-    nodes = {node: question for question in questions_of(model) for node in question["nodes"]}
+    with transaction.atomic():
+        audit.hold()  # so that no request for approval and no other texts come in between
+        nodes = {node: question for question in questions_of(model) for node in question["nodes"]}
+        _refuse_texts(texts, nodes)
+        changed = {int(text["node"]): {a: str(text[a]).strip() for a in ANSWERS if a in text} for text in texts}
+        if all(nodes[node][answer] == words for node, said in changed.items() for answer, words in said.items()):
+            return
+        state = State(TreeModel.objects.values_list("state", flat=True).get(pk=model.pk))
+        if state not in OPEN_STATES and not by.is_staff:
+            raise Conflict(
+                f"{model} is {state.label.lower()}, so its texts belong to its review. Ask an administrator to change them, or "
+                "withdraw the model first."
+            )
+        for node, said in changed.items():
+            nodes[node].update(said)
+        _store(model, by, nodes)
+
+
+def _refuse_texts(texts: Sequence[Mapping[str, Any]], nodes: Mapping[int, Any]) -> None:
     errors = {}
     for place, text in enumerate(texts):
         for name, why in _problems(text, nodes):
             errors[f"texts[{place}].{name}"] = why
     if errors:
         raise ValidationError(errors)
-    changed = {int(text["node"]): {a: str(text[a]).strip() for a in ANSWERS if a in text} for text in texts}
-    if all(nodes[node][answer] == words for node, said in changed.items() for answer, words in said.items()):
-        return
-    if model.state not in OPEN_STATES and not by.is_staff:
-        raise Conflict(
-            f"{model} is {model.get_state_display().lower()}, so its texts belong to its review. Ask an administrator to change "
-            "them, or withdraw the model first."
-        )
-    for node, said in changed.items():
-        nodes[node].update(said)
-    _store(model, by, nodes)
 
 
 def adopt_words(model: TreeModel) -> None:
     """Store the words of earlier versions as those of this one, so that its review and its record contain them."""
-    nodes = {node: question for question in questions_of(model) for node in question["nodes"]}
+    nodes = {node: question for question in _questions(model, inherits=True) for node in question["nodes"]}
     if _texts(model, nodes) != _stored(model):
         _store(model, model.owner, nodes)
 
 
 def _store(model: TreeModel, by: Any, nodes: Mapping[int, Mapping[str, Any]]) -> None:
-    with transaction.atomic():
-        store_guidance(model, by, "worded reasons", wording=_texts(model, nodes))
+    store_guidance(model, by, "worded reasons", wording=_texts(model, nodes))
 
 
 def _texts(model: TreeModel, nodes: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
@@ -102,8 +115,7 @@ def _problems(text: Mapping[str, Any], nodes: Mapping[int, Any]) -> list[tuple[s
 def _problem(words: str) -> str:
     if len(words) > MAX_WORDS:
         return f"This has {len(words):,} characters; the limit is {MAX_WORDS}. Shorten it."
-    is_storable = "\x00" not in words and not any("\ud800" <= c <= "\udfff" for c in words)
-    return "" if is_storable else "This has control characters. Remove them."
+    return "" if is_storable(words) else CONTROL_CHARACTERS
 
 
 def _stored(model: TreeModel) -> Texts:

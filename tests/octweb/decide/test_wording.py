@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 from django.urls import reverse
+from rest_framework.exceptions import ValidationError
 
 from octweb.audit.models import Record
 from octweb.core.problems import Conflict
-from octweb.decide.actions import audit_guidance, guidance_of
+from octweb.decide.actions import audit_guidance, guidance_of, set_contact
 from octweb.decide.models import Guidance
 from octweb.decide.wording import questions_of, write_words
 from octweb.dossier.actions import about
 from octweb.dossier.models import ModelDossier
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
-from octweb.registry.models import ShareLevel
+from octweb.registry.models import ShareLevel, TreeModel
 from tests.octweb.registry.test_api_explain import explain
 from tests.octweb.visible_text import visible
 
@@ -83,6 +84,30 @@ def test_review_locks_words_for_the_owner_and_shows_them(model, owner, staff, cl
     assert LOW in visible(client.get(reverse("registry:review-page", args=[model.pk])).content.decode())
     write_words(model, by=staff, texts=[{"node": 0, "no": "It was high."}])
     assert questions_of(model)[0] | {"yes": LOW, "no": "It was high."} == questions_of(model)[0]
+
+
+def test_other_versions_change_no_words_after_the_request(model, register, owner, staff):
+    approved = register()
+    actions.ask_for_approval(approved, by=owner)
+    approved = actions.approve(approved, by=staff)
+    write_words(model, by=owner, texts=[{"node": 0, "yes": LOW}])
+    assert questions_of(approved)[0]["yes"] == ""
+    other = register(name="Another name")
+    write_words(other, by=owner, texts=[{"node": 0, "yes": LOW}])
+    assert questions_of(actions.publish(approved, by=owner, name="Another name"))[0]["yes"] == ""
+
+
+def test_words_are_locked_although_the_page_is_older(model, owner):
+    before = TreeModel.objects.get(pk=model.pk)
+    actions.ask_for_approval(model, by=owner)
+    with pytest.raises(Conflict):
+        write_words(before, by=owner, texts=[{"node": 0, "yes": LOW}])
+
+
+def test_contact_with_control_characters_is_refused(model, owner):
+    for text in ("a\x00b", "a\ud800b"):
+        with pytest.raises(ValidationError, match="control characters"):
+            set_contact(model, by=owner, contact=text)
 
 
 def test_changed_words_break_the_audit(model, owner):
