@@ -86,9 +86,8 @@ class ReasonFinder:
         """
         row = self.flipper.with_unknown_categories(np.asarray(row, np.float64))
         splits = path_splits(self.tree, row)
-        label = int(self.tree.predict(row.reshape(1, -1))[0])
-        targets = [region for region in self.flipper.regions if region.label != label]
-        if any(region.sums for region in targets):
+        targets = self._targets(row)
+        if _have_sums(targets):
             result = self.flipper.find(row)
             flips = [] if result.flip is None else [result.flip, *result.alternatives]
         else:
@@ -99,6 +98,14 @@ class ReasonFinder:
             if not any(other.parts <= reason.parts for other in distinct):
                 distinct.append(reason)
         return tuple(distinct[:MAX_REASONS])
+
+    def is_exact(self, row: FloatArray) -> bool:
+        """Return whether `principal` searches the smallest sets of answers, not those of the smallest changes of columns."""
+        return not _have_sums(self._targets(row))
+
+    def _targets(self, row: FloatArray) -> list[Region]:
+        label = int(self.tree.predict(row.reshape(1, -1))[0])
+        return [region for region in self.flipper.regions if region.label != label]
 
     def enough(self, row: FloatArray, j: int) -> list[Enough]:
         """Return all values of column `j` that lead to another class while the other columns of the row stay.
@@ -205,16 +212,18 @@ def reasons_record(finder: ReasonFinder, row: FloatArray) -> dict[str, Any]:
     """Return the reasons of a row with an answer, for JSON.
 
     `principal`: `answers` on the path whose change alone gives the class `without`, `further` columns that it changes, `changes` from and
-    to. `columns`: for each column on the path the values that are `enough` for another class; an empty list: no value of this column
-    alone is enough.
+    to. `empty` of an answer lists the columns whose empty cells decide it. `exact`: false if the sets are those of
+    the smallest changes, as behind weighted sums. `columns`: for each column on the path the values that are `enough` for another class; an empty list: no value of this column alone
+    is enough.
     """
     tree = finder.tree
     splits = {s.node: s for s in path_splits(tree, row)}
     columns = list(dict.fromkeys(j for s in splits.values() for j in s.split.used))
     return {
+        "exact": finder.is_exact(row),
         "principal": [
             {
-                "answers": [_answer(tree, splits[node]) for node in reason.nodes],
+                "answers": [_answer(tree, splits[node], row) for node in reason.nodes],
                 "further": [tree.schema[j].name for j in reason.further],
                 "without": tree.classes[int(tree.labels[reason.flip.leaf])],
                 "leaf": reason.flip.leaf,
@@ -236,9 +245,11 @@ def reasons_record(finder: ReasonFinder, row: FloatArray) -> dict[str, Any]:
     }
 
 
-def _answer(tree: Tree, split: PathSplit) -> dict[str, Any]:
+def _answer(tree: Tree, split: PathSplit, row: FloatArray) -> dict[str, Any]:
     question = split.split.text(tree.schema)
-    return {"node": split.node, "question": question, "answer": "yes" if split.left else "no"}
+    empty = [tree.schema[j].name for j in split.split.empty_in(row)]
+    head = {"node": split.node, "question": question, "answer": "yes" if split.left else "no"}
+    return head | ({"empty": empty} if empty else {})
 
 
 def _enough(tree: Tree, j: int, item: Enough) -> dict[str, Any]:
@@ -250,6 +261,10 @@ def _enough(tree: Tree, j: int, item: Enough) -> dict[str, Any]:
         return head | {"values": [value for value in (0, 1) if item.low < value <= item.high]}
     ends = {"above": item.low, "at_most": item.high}
     return head | {name: end if math.isfinite(end) else None for name, end in ends.items()}
+
+
+def _have_sums(targets: Sequence[Region]) -> bool:
+    return any(region.sums for region in targets)
 
 
 def _order(reason: Reason) -> tuple[int, float, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from octweb.registry import hooks
@@ -10,12 +10,17 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
+from trainer.errors import join_with_and
 from trainer.explain.reasons import ReasonFinder, reasons_record
 from trainer.explain.words import enough_texts
 
 RULE = (
     "Up to four smallest sets of answers on the path whose change alone leads to another answer, the smallest first. "
     "The tree itself predicted each changed row."
+)
+RULE_OF_SUMS = (
+    "Up to four sets of answers on the path whose change alone leads to another answer. They are those of the smallest changes, since "
+    "the tree weighs several columns in one question; a smaller set is possible. The tree itself predicted each changed row."
 )
 
 
@@ -32,9 +37,18 @@ class ModelReasons:
         record = reasons_record(self._finder, row)
         for reason in record["principal"]:
             for answer in reason["answers"]:
-                own = self._words.get(answer["node"], {}).get(answer["answer"])
-                answer["words"] = own or f"{answer['question']}? {answer['answer'].capitalize()}."
+                answer["words"] = self._words_of(answer)
         columns = {column.name: column for column in self._tree.schema}
         for item in record["columns"]:
             item["words"] = enough_texts(columns[item["column"]], item["enough"])
-        return {"rule": RULE} | record
+        return {"rule": RULE if record["exact"] else RULE_OF_SUMS} | record
+
+    def _words_of(self, answer: Mapping[str, Any]) -> str:
+        question = answer["question"]
+        if names := answer.get("empty"):  # the owner's words would state a value that the row does not have
+            verb = "was" if len(names) == 1 else "were"
+            return (
+                f"{join_with_and(names)} {verb} empty. This counts as {answer['answer']} to the question: {question}?"
+            )
+        own: str = self._words.get(answer["node"], {}).get(answer["answer"], "")
+        return own or f"{question}? {answer['answer'].capitalize()}."

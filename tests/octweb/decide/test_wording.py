@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
+from django.template.loader import render_to_string
 from django.urls import reverse
 from rest_framework.exceptions import ValidationError
 
@@ -17,7 +21,10 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import ShareLevel, TreeModel
 from tests.octweb.registry.test_api_explain import explain
+from tests.octweb.small_models import small_table
 from tests.octweb.visible_text import visible
+from trainer.table import MissingPolicy
+from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 LOW = "Your score <was> too low."
@@ -150,3 +157,35 @@ def test_explain_gives_reasons_in_the_words(model, owner, staff, stranger, clien
         assert all(text.startswith(tree.nodes[v].split.text(tree.schema)) for v, text in words.items() if v)
         assert [c["column"] for c in found["columns"]]
         assert all(c["words"] for c in found["columns"])
+
+
+def test_reason_of_an_empty_cell_is_not_the_words_of_a_value(register, owner, client_of):
+    table, labels = small_table()
+    width = table.columns[0]
+    values = np.where(np.arange(len(table)) % 7 == 0, np.nan, width.values)
+    learned = replace(width, schema=replace(width.schema, missing=MissingPolicy.LEARN), values=values)
+    gaps = replace(table, columns=(learned, *table.columns[1:]))
+    model = register(document=train(TrainRequest(table=gaps, labels=labels, method="cart")).model.to_json())
+    questions = questions_of(model)
+    write_words(model, by=owner, texts=[{"node": q["nodes"][0], "yes": LOW, "no": LOW} for q in questions])
+    row = {"width": None, "flag": 1}
+    rows = [row | {"height": height, "colour": colour} for height in (-1, 1) for colour in ("red", "green")]
+    found = explain(client_of(owner), model, {"rows": rows}).json()["explanations"]
+    answers = [a for explanation in found for reason in explanation["reasons"]["principal"] for a in reason["answers"]]
+    assert {answer["words"] == LOW for answer in answers if "width ≤" not in answer["question"]} == {True}
+    of_width = {a["words"] for a in answers if "width ≤" in a["question"]}
+    assert of_width
+    assert all(words.startswith("width was empty. This counts as ") for words in of_width)
+
+
+@pytest.mark.parametrize(
+    ("exact", "principal", "words"),
+    [
+        (True, [], "No other answers to the questions"),
+        (False, [], "it is not proved that there is none"),
+        (False, [{"answers": [], "without": "yes", "proved": True}], "not proved that no smaller set"),
+    ],
+)
+def test_page_claims_only_what_is_proved(exact, principal, words):
+    html = render_to_string("decide/_reasons.html", {"reasons": {"exact": exact, "principal": principal}})
+    assert words in visible(html)

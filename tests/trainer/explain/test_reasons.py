@@ -12,7 +12,8 @@ from tests.trainer.explain.test_flip import grid, random_case
 from tests.trainer.random_trees import naive_leaf
 from trainer.data.column_statistics import statistics
 from trainer.explain.permission import FREE
-from trainer.explain.reasons import MAX_REASONS, ReasonFinder, path_splits
+from trainer.explain.reasons import MAX_REASONS, ReasonFinder, path_splits, reasons_record
+from trainer.explain.record import path
 from trainer.table import ColumnKind
 
 
@@ -67,6 +68,33 @@ def test_reasons_are_the_smallest_sets_of_answers(seeds, holes):
                 assert tree.nodes[naive_leaf(tree, reason.flip.row)].label != tree.nodes[naive_leaf(tree, row)].label
             counted += len(reasons)
     assert counted > 10
+
+
+def test_sets_behind_sums_are_not_called_smallest():
+    tree, matrix, _ = random_case(4, sums=True)
+    finder = finder_of(tree, matrix)
+    found = {reason.parts for reason in finder.principal(matrix[0])}
+    assert any(other < parts for parts in found for other in parts_by_enumeration(tree, matrix[0]))
+    assert not reasons_record(finder, matrix[0])["exact"]
+    tree, matrix, _ = random_case(4, sums=False)
+    assert reasons_record(finder_of(tree, matrix), matrix[0])["exact"]
+
+
+def test_answers_that_an_empty_cell_decides_name_it():
+    named = 0
+    for seed in range(12):
+        tree, matrix, _ = random_case(seed, sums=False, holes=True)
+        finder = finder_of(tree, matrix)
+        for row in matrix[:4]:
+            if np.isnan(row[3]) or any(math.isnan(row[j]) for j in tree.refused_columns):
+                continue
+            steps = {
+                step["node"]: step.get("empty") for step in path(finder.flipper, row, int(tree.apply(row[None])[0]))
+            }
+            for reason in reasons_record(finder, row)["principal"]:
+                assert [a.get("empty") for a in reason["answers"]] == [steps[a["node"]] for a in reason["answers"]]
+                named += sum("empty" in answer for answer in reason["answers"])
+    assert named > 5
 
 
 @pytest.mark.parametrize(("sums", "holes"), [(False, False), (False, True), (True, False), (True, True)])
