@@ -30,7 +30,8 @@ SUFFIX = ".spool"
 MAGIC = b"OCTD"
 HEAD = struct.Struct("<4sIIBQI")  # magic, length of the body, CRC-32 of everything after it, kind, seq, rows
 CHECKED = struct.Struct("<BQI")  # kind, seq and rows: the part of the header that the CRC-32 covers
-PART_SECONDS = 3600.0  # a file of this age is closed, and the next one begins
+# a file of this age is closed, so that the collector deletes it: until then it holds also what was erased from the database
+PART_SECONDS = 60.0
 SYNC_SECONDS = 1.0  # time between two calls of fdatasync; a power failure may lose the records of this time
 
 
@@ -85,7 +86,7 @@ class SpoolWriter:
                     "There is no answer, because the server has no room for its record. Try again later; tell an administrator."
                 )
             try:
-                if self._fd < 0 or time.monotonic() - self._began > PART_SECONDS or self._folder != folder():
+                if self._fd < 0 or self._is_old() or self._folder != folder():
                     self._open_next()
                 parts = frame(kind, body, self._seq, rows)
                 if schema[0] not in self._schemas:
@@ -107,8 +108,10 @@ class SpoolWriter:
             self._end(FrameKind.CLOSED)
 
     def look_after(self) -> None:
-        """Sync the file to disk, and check the total size of all spool files."""
+        """Close an old file or sync a younger one to disk, and check the total size of all spool files."""
         with self._lock:
+            if self._is_old():
+                self._end(FrameKind.CONTINUED)
             fd = os.dup(self._fd) if self._dirty and self._fd >= 0 else -1
             self._dirty = False
         if fd >= 0:  # syncing is slow, so it happens outside the lock and calls can continue
@@ -132,6 +135,9 @@ class SpoolWriter:
             raise OSError(f"only {written} of {len(content)} bytes were written")
         self._size += written
         self._dirty = True
+
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._began > PART_SECONDS
 
     def _open_next(self) -> None:
         self._end(FrameKind.CONTINUED)

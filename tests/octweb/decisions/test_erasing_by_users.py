@@ -9,14 +9,15 @@ import pytest
 from django.urls import reverse
 
 from octweb.core.deleting import hide
-from octweb.core.models import StoredAnswer
+from octweb.core.spool import WRITER
 from octweb.decisions import collecting
 from octweb.decisions.audited import audit_decisions
-from octweb.decisions.models import ChainEntry
+from octweb.decisions.models import ChainEntry, RecordStream
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import ShareLevel
 from octweb.registry.prediction.recording import SUBJECT_KEY
 from tests.octweb.decisions.conftest import ROW
+from tests.octweb.decisions.rows import record_rows
 from tests.octweb.visible_text import visible
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
@@ -72,6 +73,18 @@ def test_api_erases_a_person_also_what_is_not_collected_yet(ids, recorded, owner
     assert [e["why"] for e in erasures()] == ["request"]
     assert api.post("/api/v1/subjects/erase/", {"subject": "x" * 65}, format="json").status_code == 400
     assert api.post("/api/v1/subjects/erase/", {}, format="json").status_code == 400
+    assert audit_decisions().problems == []
+
+
+def test_spool_keeps_erased_values_for_a_minute_at_most(ids, recorded, owner, client_of, spool, monkeypatch):
+    assert client_of(owner).post("/api/v1/subjects/erase/", {"subject": "person 2"}, format="json").status_code == 200
+    monkeypatch.setattr(WRITER, "_began", WRITER._began - 61)  # nobody calls the model any more
+    WRITER.look_after()
+    collecting.collect()
+    assert list(spool.iterdir()) == []
+    record_rows(recorded, 1)
+    assert ChainEntry.objects.filter(kind="ended").count() == 0
+    assert RecordStream.objects.count() == 1
     assert audit_decisions().problems == []
 
 
