@@ -124,6 +124,13 @@ def test_pages_erase_only_what_is_confirmed(ids, recorded, owner, stranger, clie
     assert kept() == 15
 
 
+def test_list_tells_administrators_that_all_owners_lose_records(ids, recorded, owner, staff, client):
+    page = reverse("records:list", args=[recorded.pk])
+    for user, words in ((owner, "also of your other models"), (staff, "of all models and owners")):
+        client.force_login(user)
+        assert words in visible(client.post(page, {"subject": "person 2"}).content.decode())
+
+
 def test_records_of_a_deleted_model_stay_readable(ids, recorded, owner, staff, stranger, client, client_of):
     actions.retire(recorded, by=staff)
     hide(recorded)
