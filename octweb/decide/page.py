@@ -88,10 +88,9 @@ def _step(scene: ModelScene, request: DecisionRequest, number: int, step: dict[s
         "question": _question(node.split, tree.schema),
         "name": label(step["column"]) if step["column"] else "Weighted sum",
         "terms": [(number_text(a, full=True), name) for name, a in (step.get("terms") or {}).items()],
-        "value": value_text(step["value"], column.name)
+        "value": _with_unit(step["value"], column)
         if column is not None
         else node.split.value_text(tree.schema, request.row),
-        "unit": unit(column) if column is not None else "",
         "answer": step["answer"],
         "away": step_text(step) if step.get("empty") else away_words(step, column),
         "picture": rows_picture(scene, node, float(request.row[node.split.used[0]]))
@@ -137,10 +136,9 @@ def flip_view(
     changes = [
         {
             "name": label(name),
-            "from": value_text(a, name),
-            "to": value_text(b, name),
+            "from": _with_unit(a, columns[name]),
+            "to": _with_unit(b, columns[name]),
             "by": by_words(a, b, columns[name]),
-            "unit": unit(columns[name]),
             "may": may_words(change.get(name, "free")),
         }
         for name, (a, b) in flip["changes"].items()
@@ -153,6 +151,10 @@ def flip_view(
         "columns": flip["columns"],
         "unasked": unasked_text(flip),
     }
+
+
+def _with_unit(value: Any, column: ColumnSchema) -> str:
+    return value_text(value, column.name) + ("" if value is None else unit(column))
 
 
 def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -36,6 +37,15 @@ def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
     )
     labels = Labels(name="kind", classes=("a", "b", "c"), codes=codes)
     return Table(columns=columns, row_numbers=np.arange(1, rows + 1)), labels
+
+
+def small_table_with_gaps() -> tuple[Table, Labels]:
+    """The small table, with an empty width in each seventh row, from which methods learn a side."""
+    table, labels = small_table()
+    width = table.columns[0]
+    values = np.where(np.arange(len(table)) % 7 == 0, np.nan, width.values)
+    learned = replace(width, schema=replace(width.schema, missing=MissingPolicy.LEARN), values=values)
+    return replace(table, columns=(learned, *table.columns[1:])), labels
 
 
 def csv_of_small_table() -> str:

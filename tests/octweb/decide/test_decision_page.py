@@ -19,6 +19,8 @@ from octweb.workbench.models import Step, StepState, Workbench
 from octweb.workbench.models import StepKind as Steps
 from tests.octweb.figures.specimens import one_split
 from tests.octweb.registry.test_api_explain import explain
+from tests.octweb.small_models import small_table_with_gaps
+from tests.octweb.visible_text import visible
 from trainer.data.column_statistics import rounded_unit
 from trainer.training.run import TrainRequest, train
 from trainer.tree.numbers import number_text
@@ -156,6 +158,21 @@ def test_empty_number_of_decision_is_explained(model, owner, client):
     if filled and "score" in filled["changes"]:
         assert filled["changes"]["score"][0] is None
         assert filled["changes"]["score"][1] is not None
+
+
+def test_empty_number_has_no_unit(register, owner, client, media):
+    table, labels = small_table_with_gaps()
+    model = register(document=train(TrainRequest(table=table, labels=labels, method="cart")).model.to_json())
+    client.force_login(owner)
+    column = [column.name for column in model_file(model).tree.schema].index("width")
+    row = table.matrix()[1].copy()
+    html = visible(
+        ask(client, model, **{**typed(model, row), f"try-{column}": ""}, **{f"may-{column}": "fill"}).content.decode()
+    )
+    assert "width: empty ." in html
+    assert "empty mm" not in html
+    html = visible(ask(client, model, **typed(model, row)).content.decode())
+    assert f"width: {number_text(row[column])} mm ." in html
 
 
 @pytest.mark.parametrize("words", ["many"])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -21,9 +18,8 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import ShareLevel, TreeModel
 from tests.octweb.registry.test_api_explain import explain
-from tests.octweb.small_models import small_table
+from tests.octweb.small_models import small_table_with_gaps
 from tests.octweb.visible_text import visible
-from trainer.table import MissingPolicy
 from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
@@ -160,12 +156,8 @@ def test_explain_gives_reasons_in_the_words(model, owner, staff, stranger, clien
 
 
 def test_reason_of_an_empty_cell_is_not_the_words_of_a_value(register, owner, client_of):
-    table, labels = small_table()
-    width = table.columns[0]
-    values = np.where(np.arange(len(table)) % 7 == 0, np.nan, width.values)
-    learned = replace(width, schema=replace(width.schema, missing=MissingPolicy.LEARN), values=values)
-    gaps = replace(table, columns=(learned, *table.columns[1:]))
-    model = register(document=train(TrainRequest(table=gaps, labels=labels, method="cart")).model.to_json())
+    table, labels = small_table_with_gaps()
+    model = register(document=train(TrainRequest(table=table, labels=labels, method="cart")).model.to_json())
     questions = questions_of(model)
     write_words(model, by=owner, texts=[{"node": q["nodes"][0], "yes": LOW, "no": LOW} for q in questions])
     row = {"width": None, "flag": 1}
