@@ -15,8 +15,10 @@ from octweb.decide.actions import CONTROL_CHARACTERS, is_storable, require_owner
 from octweb.decide.models import Guidance
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
+from trainer.errors import list_names
 from trainer.tree.nodes import Tree
 
+MAX_ERRORS = 20  # that one answer names
 MAX_WORDS = 500  # characters of one text
 ANSWERS = ("yes", "no")
 # the owner may change the texts in these states; later they belong to the approval
@@ -77,6 +79,8 @@ def _refuse_texts(texts: Sequence[Mapping[str, Any]], nodes: Mapping[int, Any]) 
     for place, text in enumerate(texts):
         for name, why in _problems(text, nodes):
             errors[f"texts[{place}].{name}"] = why
+        if len(errors) >= MAX_ERRORS:
+            break
     if errors:
         raise ValidationError(errors)
 
@@ -105,7 +109,7 @@ def _problems(text: Mapping[str, Any], nodes: Mapping[int, Any]) -> list[tuple[s
         return [
             (
                 "node",
-                f"{str(text.get('node'))[:20]} is no question of this tree. Its nodes are {', '.join(map(str, nodes))}.",
+                f"{str(text.get('node'))[:20]} is no question of this tree. Its nodes are {list_names([*map(str, nodes)])}.",
             )
         ]
     said = {answer: str(text[answer]) for answer in ANSWERS if answer in text}

@@ -56,6 +56,12 @@ def test_api_stores_words_and_contact_and_names_errors(model, owner, client_of):
     assert api.get(address(model)).json() == stored
 
 
+def test_many_wrong_nodes_are_named_up_to_a_limit(model, owner, client_of):
+    answer = client_of(owner).put(address(model), {"texts": [{"node": 10**9}] * 1_000}, format="json")
+    assert answer.status_code == 400
+    assert 2 <= len(answer.json()["errors"]) <= 20
+
+
 def test_words_belong_to_owner_and_staff(model, owner, staff, stranger, client_of):
     for asker, status in ((None, 401), (stranger, 404), (staff, 200), (owner, 200)):
         api = client_of(asker)
