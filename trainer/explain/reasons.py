@@ -170,12 +170,20 @@ class ReasonFinder:
             values: list[float] = [float(code) for code in permitted_codes(self.tree, j, region, FREE)]
         else:
             values = self._numbers(row, region, j, tests)
-        nearest: dict[frozenset[int], float] = {}
-        for value in sorted(values, key=lambda value: 0.0 if math.isnan(row[j]) else abs(value - row[j])):
-            alone = row.copy()
-            alone[j] = value
-            nearest.setdefault(frozenset(s.node for s in _changed(tests, alone)), value)
-        return [value for nodes, value in nearest.items() if not any(other and other < nodes for other in nearest)]
+        if not values:
+            return []
+        options = np.array(values, np.float64)
+        if not math.isnan(row[j]):
+            options = options[np.argsort(np.abs(options - row[j]), kind="stable")]
+        # a column can have thousands of categories, so all of them are tested at once
+        alone = np.repeat(row.reshape(1, -1), len(options), axis=0)
+        alone[:, j] = options
+        changed = np.zeros((len(options), len(tests)), bool)
+        for k, s in enumerate(tests):
+            changed[:, k] = goes_left(s.split, alone) != s.left
+        distinct, first = np.unique(changed, axis=0, return_index=True)
+        sets = {frozenset(np.flatnonzero(distinct[k]).tolist()): float(options[first[k]]) for k in np.argsort(first)}
+        return [value for nodes, value in sets.items() if not any(other and other < nodes for other in sets)]
 
     def _numbers(self, row: FloatArray, region: Region, j: int, tests: Sequence[PathSplit]) -> list[float]:
         decimals = decimals_for(self.tree, j, self.flipper.statistics[j], self.flipper.permissions[j])

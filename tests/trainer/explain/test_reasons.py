@@ -14,7 +14,9 @@ from trainer.data.column_statistics import statistics
 from trainer.explain.permission import FREE
 from trainer.explain.reasons import MAX_REASONS, ReasonFinder, path_splits, reasons_record
 from trainer.explain.record import path
-from trainer.table import ColumnKind
+from trainer.table import ColumnKind, ColumnSchema
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Subset, goes_left
 
 
 def finder_of(tree, matrix):
@@ -78,6 +80,37 @@ def test_sets_behind_sums_are_not_called_smallest():
     assert not reasons_record(finder, matrix[0])["exact"]
     tree, matrix, _ = random_case(4, sums=False)
     assert reasons_record(finder_of(tree, matrix), matrix[0])["exact"]
+
+
+def test_categories_are_tested_together(monkeypatch):
+    words = tuple(map(str, range(400)))
+    schema = (ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=words),)
+    rng = np.random.default_rng(1)
+    matrix = np.arange(400, dtype=float).reshape(-1, 1)
+    first, *rest = (Subset(feature=0, codes=tuple(np.flatnonzero(rng.random(400) < 0.5).tolist())) for _ in range(3))
+    leaves = [DraftLeaf(label=k) for k in range(4)]
+    branches = [DraftBranch(split=s, left=leaves[2 * k], right=leaves[2 * k + 1]) for k, s in enumerate(rest)]
+    draft = DraftBranch(split=first, left=branches[0], right=branches[1])
+    tree = grow(draft, matrix, rng.integers(0, 4, 400), schema=schema, classes=("a", "b", "c", "d"))
+    calls = []
+    monkeypatch.setattr("trainer.explain.reasons.goes_left", lambda *a: calls.append(a) or goes_left(*a))
+    reasons = finder_of(tree, matrix).principal(matrix[0])
+    assert {reason.parts for reason in reasons} == smallest(parts_by_codes(tree, matrix))
+    assert len(calls) < 100
+
+
+def smallest(sets):
+    return {parts for parts in sets if not any(other < parts for other in sets)}
+
+
+def parts_by_codes(tree, matrix):
+    """Return the sets of answers of the first row that another row with another class changes."""
+    splits = path_splits(tree, matrix[0])
+    labels = tree.predict(matrix)
+    others = [row for row, label in zip(matrix, labels, strict=True) if label != labels[0]]
+    return {
+        frozenset(("node", s.node) for s in splits if bool(s.split.goes_left(row[None])[0]) != s.left) for row in others
+    }
 
 
 def test_answers_that_an_empty_cell_decides_name_it():
