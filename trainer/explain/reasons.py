@@ -299,19 +299,42 @@ def _thresholds(flat: Flat, row: FloatArray, j: int) -> list[float]:
 def _last_with_first_answer(total: Sum, row: FloatArray, j: int) -> float | None:
     """Return the largest double at which the sum has the answer of the smallest double; None if all have the same.
 
-    A rounded sum rises, or falls, with each of its terms, so that bisection over all doubles is exact.
+    A rounded sum rises, or falls, with each of its terms, so that bisection over all doubles is exact. It begins at the solution in
+    real numbers, which is a few doubles away.
     """
-    changed = row.copy()
+    other = row.copy()
+    other[j] = 0.0
+    values = total.values(other)
+    if any(map(math.isnan, values)):
+        return None  # another empty cell decides
+    products = [c * value for (_, _, c), value in zip(total.terms, values, strict=True)]
+    factors = [c if (f, level) == (j, VALUE) else None for f, level, c in total.terms]
+    parts = list(zip(products, factors, strict=True))
 
     def holds(value: float) -> bool:
-        changed[j] = value
-        return total.holds(changed)
+        """Return the same as `total.holds`, with the products of other columns computed once."""
+        rounded = 0.0
+        for product, factor in parts:
+            rounded += product if factor is None else factor * value
+        return (rounded <= total.threshold) == total.left
 
     first = holds(-LARGEST)
     if holds(LARGEST) == first:
         return None
     low = _ordinal(-LARGEST)
     high = _ordinal(LARGEST)
+    slope = sum(factor for factor in factors if factor is not None)
+    solution = (total.threshold - sum(products)) / slope if slope else math.inf
+    place = _ordinal(solution)
+    step = 1
+    while low < place < high:
+        if holds(_double(place)) == first:
+            low = place
+            place += step
+        else:
+            high = place
+            place -= step
+        step *= 2
     while high - low > 1:
         middle = (low + high) // 2
         if holds(_double(middle)) == first:

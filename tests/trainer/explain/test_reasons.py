@@ -12,11 +12,22 @@ from tests.trainer.explain.test_flip import grid, random_case
 from tests.trainer.random_trees import naive_leaf
 from trainer.data.column_statistics import statistics
 from trainer.explain.permission import FREE
-from trainer.explain.reasons import MAX_REASONS, ReasonFinder, path_splits, reasons_record
+from trainer.explain.reasons import (  # three are private: a kernel with an oracle
+    LARGEST,
+    MAX_REASONS,
+    ReasonFinder,
+    _double,
+    _last_with_first_answer,
+    _ordinal,
+    path_splits,
+    reasons_record,
+)
 from trainer.explain.record import path
+from trainer.explain.region import Sum
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Subset, goes_left
+from trainer.tree.splits.base import VALUE
 
 
 def finder_of(tree, matrix):
@@ -97,6 +108,28 @@ def test_categories_are_tested_together(monkeypatch):
     reasons = finder_of(tree, matrix).principal(matrix[0])
     assert {reason.parts for reason in reasons} == smallest(parts_by_codes(tree, matrix))
     assert len(calls) < 100
+
+
+@pytest.mark.parametrize("others", [(2.0, -3.0), (1e300, 1e300), (1e300, -1e300), (5e-324, 0.0)])
+@pytest.mark.parametrize("coefficients", [(1.0, 0.1, -3.0), (-1e-9, 1e9, 1e9), (1e-300, 1.0, -1.0)])
+def test_threshold_of_a_sum_is_that_of_bisection(others, coefficients):
+    """Few evaluations find the double that a bisection over all doubles finds, also if the other products overflow."""
+    terms = tuple((j, VALUE, a) for j, a in enumerate(coefficients))
+    total = Sum(terms=terms, threshold=0.7, left=True)
+    row = np.array([0.0, *others])
+    low, high = _ordinal(-LARGEST), _ordinal(LARGEST)
+
+    def holds(place):
+        return total.holds(np.array([_double(place), *others]))
+
+    first = holds(low)
+    expected = None
+    if holds(high) != first:
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if holds(middle) == first else (low, middle)
+        expected = _double(low)
+    assert _last_with_first_answer(total, row, 0) == expected
 
 
 def smallest(sets):
