@@ -9,6 +9,7 @@ import pytest
 from django.urls import reverse
 
 from octweb.core.deleting import hide
+from octweb.core.models import StoredAnswer
 from octweb.core.spool import WRITER
 from octweb.decisions import collecting
 from octweb.decisions.audited import audit_decisions
