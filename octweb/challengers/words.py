@@ -34,7 +34,7 @@ def sentences(
     if not rows:
         return [_capitalise(f"{name} answers silently since {since}. No row came.")]
     words = [
-        f"Since {since}, {name} would have answered {whole(different)} of {whole(rows)} row{'' if rows == 1 else 's'} otherwise."
+        f"Since {since}, {name} would have answered {whole(different)} of {whole(rows)} row{'' if rows == 1 else 's'} differently."
     ]
     if not has_outcomes and not (verdicts.decided or verdicts.neither or verdicts.unknown):
         return [*words, NO_RECORDS]

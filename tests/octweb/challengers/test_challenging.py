@@ -383,7 +383,7 @@ def test_promotion_is_a_review_and_serves_nothing(challenge, owner, client_of):
     assert answer.status_code == 200
     assert answer.json()["state"] == State.IN_REVIEW
     note = challenge.challenger.events.last().reason
-    assert "rows otherwise" in note
+    assert "rows differently" in note
     assert note.endswith("More is right.")
     assert lifecycle.served_version(challenge.model.family) == challenge.model
     assert post(client, path, {}).status_code == 409
@@ -397,7 +397,7 @@ def test_long_reason_reaches_the_reviewer_whole(challenge, owner):
 
 def test_one_row_is_counted_in_the_singular(recorded_challenge):
     said = words.sentences(recorded_challenge, 1, 1, Verdicts(challenger=1), has_outcomes=True)
-    assert said[0].endswith("1 of 1 row otherwise.")
+    assert said[0].endswith("1 of 1 row differently.")
     assert said[1].startswith("1 of these has a known outcome")
 
 
