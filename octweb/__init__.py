@@ -1,4 +1,4 @@
-"""The Django application octweb. Its module offers the public names of the library, such as `octweb.load` and `octweb.inspect`.
+"""Package of the Django application. It also exposes the public names of the library, such as `octweb.load`.
 
 `octweb.Client` calls a server.
 """

@@ -1,4 +1,4 @@
-"""`octweb COMMAND` and `python -m octweb COMMAND`: manage.py from any folder.
+"""Run manage.py commands from any folder: `octweb COMMAND` or `python -m octweb COMMAND`.
 
 Data are stored in the user's data folder, or in the folder that `--data FOLDER` or OCTWEB_DATA_DIR names.
 """
@@ -46,14 +46,14 @@ def main() -> None:
         run(["octweb", *arguments])
 
 
-OWN_DATA = ("convert", "export")  # these commands have an option `--data` of their own, which names a file of rows
+OWN_DATA = ("convert", "export")  # these commands have their own option `--data`, which names a file of rows
 
 
 def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
-    """Remove `--data FOLDER` from the arguments, and return the other arguments and the folder.
+    """Return the arguments without `--data FOLDER`, and the folder or None.
 
-    Arguments after `--`, or after a command with its own `--data`, stay unchanged. Raises ValueError if the name of
-    the folder is missing or names a file.
+    Arguments after `--`, or after a command with its own `--data`, stay unchanged. Raises ValueError if the folder's
+    name is missing or names a file.
     """
     rest: list[str] = []
     folder: str | None = None

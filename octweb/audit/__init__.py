@@ -1,1 +1,1 @@
-"""Append-only audit chain: each record has the hash of the previous one."""
+"""Append-only audit chain: each record contains the hash of the previous one."""

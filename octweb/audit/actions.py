@@ -12,7 +12,7 @@ from octweb.audit.models import Head, Record
 from octweb.demo.visits import visit_of
 
 ONLY = 1  # primary key of the only row of Head
-CHOSEN_NAMES = {"file", "title"}  # users choose these names, so they may hold any text
+CHOSEN_NAMES = {"file", "title"}  # details whose values users choose, so they may hold any text
 SUBJECTS = {
     "treemodel": "model",
     "trainingrun": "run",
@@ -23,16 +23,16 @@ SUBJECTS = {
 def hold() -> Head:
     """Lock the head of the chain until the transaction ends, and return it.
 
-    Call this before locking other rows, so that two transactions that add records never deadlock.
+    Call this before locking other rows. Otherwise two transactions that add records could deadlock.
     """
     return Head.objects.select_for_update().get_or_create(pk=ONLY)[0]
 
 
 def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) -> Record:
-    """Append a record about a model, data set or other object in the current transaction, and return it.
+    """Append a record about an object, such as a model, in the current transaction, and return it.
 
-    `by` is a user, or None for the system. Details are texts, integers, booleans and None. The chain outlives demo
-    visitors, so names that they chose are left out.
+    `by` is a user, or None for the system. Details are texts, integers, booleans and None. The chain outlives accounts
+    of the demo, so names that their users chose are left out.
     """
     if visit_of(by) is not None:
         name = f"{thing._meta.verbose_name} of a visitor"
@@ -63,7 +63,7 @@ def end() -> dict[str, Any]:
 
 
 def broken() -> list[str]:
-    """Return the problems of the chain of this installation in words."""
+    """Verify the chain of this installation, and return its problems in words."""
     records = [r.to_json() for r in Record.objects.all()]
     problems = chain.problems(records)
     head = Head.objects.filter(pk=ONLY).first() or Head()

@@ -1,4 +1,4 @@
-"""The audit chain."""
+"""Django app of the audit chain."""
 
 from django.apps import AppConfig
 

@@ -13,12 +13,15 @@ FIELDS = ("number", "at", "by", "what", "subject", "subject_id", "name", "detail
 
 
 def moment(at: datetime) -> str:
-    """Format a time for the chain: UTC with microseconds."""
+    """Format a time as the chain stores it: UTC with microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def digest(record: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a record without `digest`: JSON in UTF-8 with sorted names and no spaces."""
+    """Return the SHA-256 of a record without its member `digest`.
+
+    The hashed text is UTF-8 JSON with sorted names and no spaces.
+    """
     text = json.dumps(
         {name: record[name] for name in FIELDS}, sort_keys=True, ensure_ascii=False, separators=(",", ":")
     )

@@ -10,7 +10,10 @@ from octweb.audit import chain
 
 
 class Record(models.Model):
-    """Who did what, when, to which object. Names are stored as text, so that records outlive accounts and objects."""
+    """A record of the chain: who did what to which object, and when.
+
+    Names are stored as text, so they outlive accounts and objects.
+    """
 
     number = models.PositiveBigIntegerField(primary_key=True)  # counts 1, 2, 3, … without gaps
     at = models.DateTimeField()
@@ -30,7 +33,7 @@ class Record(models.Model):
         return f"{self.number}: {self.what} {self.name}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record in its hashed form, with its hash."""
+        """Return the hashed members of the record, and its hash."""
         return {
             "number": self.number,
             "at": chain.moment(self.at),
@@ -48,7 +51,7 @@ class Record(models.Model):
 class Head(models.Model):
     """Length and last hash of the chain: a single row, locked while a record is added.
 
-    It also reveals records that were removed at the end.
+    It also reveals whether records were removed at the end.
     """
 
     records = models.PositiveBigIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""Actions on batch predictions; nothing else writes them."""
+"""Queue, cancel, delete and restore batch predictions. Nothing else writes them."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ def enqueue(
     least: str = COLUMNS,
     made_by: Any = None,
 ) -> BatchPrediction:
-    """Queue a batch prediction of a file.
+    """Queue a batch prediction of a file, and return the job.
 
-    `made_by`: API token of the call, None for a session. `sheet`: of a workbook. `header`: the first line has names.
-    `keep_columns`: put the file's columns before the answers. `explain`: add columns with path and smallest change.
-    `change` says what may change, `cost` what a change of 1 costs, and `least` which change is the smallest.
+    `made_by` is the API token of the call, or None for a session. `sheet` names a sheet of a workbook. `header` says
+    whether the first line has names. `keep_columns` copies the file's columns to the left of the answers. `explain`
+    adds columns with the path and the smallest change. `change` limits the permitted changes, `cost` holds the cost of
+    a change of 1 by column, and `least` defines the smallest change.
 
-    Raises BodyTooLarge, ValidationError, Conflict, DataError for a file that is no table, and AuthenticationFailed for
-    a revoked token.
+    Raises BodyTooLarge, ValidationError, Conflict, DataError if the file is not a table, and AuthenticationFailed if
+    the token was revoked.
     """
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
@@ -100,7 +101,7 @@ def enqueue(
 
 
 def _refuse_revoked(token: Any) -> None:
-    """Raise AuthenticationFailed if the token was revoked while this process still has it cached."""
+    """Raise AuthenticationFailed if the token was revoked. This process may still have it cached."""
     if token is not None and not type(token).objects.filter(pk=token.pk).exists():
         raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
 
@@ -124,7 +125,7 @@ def delete(job: BatchPrediction) -> None:
 
 
 def bring_back(job: BatchPrediction) -> None:
-    """Restore a deleted job with its answers. A job that was stopped by deletion is queued again."""
+    """Restore a deleted job with its answers. If its deletion stopped it, queue it again."""
     with transaction.atomic():
         deleting.bring_back(job)
         BatchPrediction.objects.filter(pk=job.pk).update(kept_from=timezone.now())
@@ -132,7 +133,7 @@ def bring_back(job: BatchPrediction) -> None:
 
 
 def go_on(job: BatchPrediction) -> None:
-    """Queue a restored job again if deletion had stopped it."""
+    """Queue a restored job again if its deletion had stopped it."""
     stopped = BatchPrediction.objects.filter(pk=job.pk, status=RunStatus.CANCELLED, goes_on=True, deleted_at=None)
     with transaction.atomic():
         if stopped.update(
@@ -173,9 +174,10 @@ def remove_files(folder: str) -> None:
 
 
 def tidy(now: datetime) -> int:
-    """Purge expired jobs, and files without a row that killed processes or removed accounts left. Returns their number.
+    """Purge expired jobs and orphaned files, and return how many.
 
-    Restored jobs whose worker died while it stopped them are queued again.
+    Killed processes and removed accounts leave such files. Restored jobs are queued again if their worker died while it
+    stopped them.
     """
     for job in BatchPrediction.objects.kept().filter(status=RunStatus.CANCELLED, goes_on=True):
         go_on(job)  # the worker that stopped the job died before it could queue the job again
@@ -186,7 +188,7 @@ def tidy(now: datetime) -> int:
 
 
 def _expired_jobs(now: datetime) -> list[BatchPrediction]:
-    """Return finished jobs whose answers have expired, without soft-deleted ones."""
+    """Return finished jobs whose answers have expired. Soft-deleted jobs are left out."""
     before = now - timedelta(days=settings.KEEP_PREDICTIONS_DAYS)
     ended = BatchPrediction.objects.kept().filter(status__in=FINISHED, finished__lt=before)
     return list(ended.exclude(kept_from__gte=before))
@@ -209,7 +211,7 @@ def _remove_orphans(now: datetime) -> int:
 
 
 def _look_at(file: File) -> None:
-    """Raise DataError for a file that does not begin like a table. The job checks the rest."""
+    """Raise DataError if the first bytes of the file do not look like a table. The job checks the rest."""
     head = file.read(MAGIC_BYTES)
     file.seek(0)
     if not head:

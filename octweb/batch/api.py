@@ -34,7 +34,7 @@ from trainer.explain.least import COLUMNS, ORDERS
 
 
 class BatchProgressSerializer(serializers.Serializer):
-    """The last progress of the worker."""
+    """Last progress that the worker has reported."""
 
     phase = serializers.CharField(required=False)
     rows = serializers.IntegerField(required=False, help_text="predicted so far")
@@ -43,7 +43,7 @@ class BatchProgressSerializer(serializers.Serializer):
 
 
 class BatchPredictionSerializer(serializers.ModelSerializer):
-    """A batch prediction."""
+    """A batch prediction: the uploaded file, its options, and its result."""
 
     name = serializers.CharField(source="model.family.name")
     version = serializers.IntegerField(source="model.version")
@@ -118,7 +118,7 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
 
 @extend_schema_field(OpenApiTypes.OBJECT)
 class ObjectField(serializers.JSONField):
-    """An object; forms send it as JSON text."""
+    """An object. Forms send it as JSON text."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         try:
@@ -131,7 +131,7 @@ class ObjectField(serializers.JSONField):
 
 
 class NewBatchPredictionSerializer(serializers.Serializer):
-    """A file of rows and the model that predicts them."""
+    """A file of rows, the model that predicts them, and options."""
 
     model = serializers.UUIDField()
     file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz), .xlsx, Parquet or Arrow")
@@ -221,7 +221,7 @@ class BatchPredictionViewSet(
         return self._open_to_caller().get_visible(self.request.user, self.kwargs["pk"])
 
     def _open_to_caller(self) -> Any:
-        """Return the jobs visible to the caller. A token for predictions sees only its own."""
+        """Return the jobs that the caller may see. A prediction token sees only its own."""
         jobs = BatchPrediction.objects.select_related("owner", "model__family").defer("model__document")
         token = self.request.auth
         return jobs.filter(made_by=token) if is_limited(token) else jobs

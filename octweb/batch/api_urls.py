@@ -1,4 +1,4 @@
-"""API of batch predictions, below /api/v1/."""
+"""URLs of the batch prediction API, below /api/v1/."""
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter

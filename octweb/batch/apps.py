@@ -1,4 +1,4 @@
-"""Batch predictions of files."""
+"""Django app of batch predictions."""
 
 from django.apps import AppConfig
 

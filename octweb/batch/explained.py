@@ -1,4 +1,4 @@
-"""Explain options of a batch prediction: units, and permitted changes."""
+"""Build and check the explain options of a batch prediction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ SHARE = 0.6  # share of the job's time for explanations; reading, predicting and
 
 
 def wishes_of(job: BatchPrediction) -> ExplainOptions:
-    """Return the explain options for the child process. Units are rounded for users who may not see training rows."""
+    """Return the explain options for the child process.
+
+    For users who may not see the training rows, units are rounded.
+    """
     known, source = units.statistics_of(job.model, inside=may_see_rows(job.owner, job.model))
     change = {**hooks.column_permissions(job.model), **job.change}
     seconds = SHARE * settings.MAX_BATCH_SECONDS
@@ -33,7 +36,10 @@ def wishes_of(job: BatchPrediction) -> ExplainOptions:
 
 
 def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapping[str, Any], least: str) -> None:
-    """Raise ValidationError, naming the member, for options that do not fit the model or are set without `explain`."""
+    """Raise ValidationError for options that do not fit the model, or that are set without `explain`.
+
+    The error names the member.
+    """
     tree = model_file(model).tree
     tries: dict[str, Callable[[], object]] = {
         "change": lambda: permissions(tree.schema, change),

@@ -1,4 +1,4 @@
-"""Download of the answers."""
+"""Serve the result file of a batch prediction."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from octweb.core.ownership import LIST_INDEXES, Deletable
 from octweb.jobs.models import Job, RunStatus
 from trainer.explain.least import COLUMNS, ORDERS
 
-FOLDER = "predictions"  # folder in the file store; each job has a folder below it
+FOLDER = "predictions"  # in the file store; each job has its own folder below it
 
 
 class Format(models.TextChoices):
@@ -22,7 +22,10 @@ class Format(models.TextChoices):
 
 
 class BatchPrediction(Job, Deletable):
-    """An uploaded file, its model, and the answers. The uploaded file is removed when the job has ended."""
+    """A job that predicts the rows of an uploaded file with a model.
+
+    The uploaded file is removed when the job has ended.
+    """
 
     TASK = "octweb.batch.tasks.predict_batch"
     TIDY = "octweb.batch.actions.tidy"
@@ -42,7 +45,7 @@ class BatchPrediction(Job, Deletable):
     header = models.BooleanField(default=True)  # the first line of the file names the columns
     keep_columns = models.BooleanField(default=False)  # copy the file's columns to the left of the answers
     explain = models.BooleanField(default=False)  # add columns with the path and the smallest change
-    # Column → change that the user permits; the model's owner sets the limits of it.
+    # Column → change that the user permits, within the limits that the model's owner set.
     change = models.JSONField(default=dict, blank=True)
     cost = models.JSONField(default=dict, blank=True)  # column → cost of changing it by 1
     least = models.CharField(max_length=10, choices=ORDERS, default=COLUMNS)  # which of two changes counts as smaller
@@ -67,7 +70,7 @@ class BatchPrediction(Job, Deletable):
 
     @classmethod
     def back_within(cls) -> timedelta:
-        """Return how long it can be restored: no longer than answers are stored."""
+        """Return how long a deleted job can be restored, at most as long as answers are stored."""
         return min(super().back_within(), timedelta(days=settings.KEEP_PREDICTIONS_DAYS))
 
     @property
@@ -77,7 +80,7 @@ class BatchPrediction(Job, Deletable):
 
     @property
     def kept_until(self) -> datetime | None:
-        """Time when the answers are removed; None before the job has finished."""
+        """Time when the result file is removed. None before the job has finished."""
         if self.finished is None:
             return None
         return max(self.finished, self.kept_from or self.finished) + timedelta(days=settings.KEEP_PREDICTIONS_DAYS)

@@ -1,7 +1,8 @@
-"""Record each row of a batch prediction, once the job has succeeded.
+"""Record each row of a batch prediction once the job has succeeded.
 
-The child writes cells and leaves, the supervisor a hidden spool file before it ends the job, and the collector reveals the file
-of the attempt that succeeded. So each row of a result has exactly one record, also if a worker is killed in between.
+The child writes cells and leaves. The supervisor writes a hidden spool file before it ends the job. The collector
+reveals the file of the attempt that succeeded. So each row of a result has exactly one record, even if a worker is
+killed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FRAME_ROWS = 4_000  # rows of a frame; the collector stores whole frames in one 
 
 
 class FileRecorder:
-    """Writes the records of one attempt at a file."""
+    """Writer of the records of one attempt at a file. The supervisor uses it after the child has ended."""
 
     def __init__(self, job: BatchPrediction, recorder: Recorder) -> None:
         self._job = job
@@ -39,7 +40,7 @@ class FileRecorder:
 
     @property
     def prefix(self) -> str:
-        """The beginning of the ids of all rows."""
+        """Prefix of the record ids of all rows."""
         return str(self._first)[:-ID_DIGITS]
 
     @cached_property
@@ -48,7 +49,10 @@ class FileRecorder:
         return Origin(API, caller, time.time_ns())
 
     def spool(self, rows: Path) -> None:
-        """Write the hidden spool file of the rows that the child has written. A repeated call writes the same. Raises OSError and SpoolFull."""
+        """Write a hidden spool file with the rows that the child wrote.
+
+        Repeated calls write the same. Raises OSError and SpoolFull.
+        """
         name = f"{self._job.pk.hex}-{self._job.attempt}"
         spool.write_hidden(self._stream, name, self._recorder.schema[1], self._frames(rows))
 
@@ -70,7 +74,7 @@ class FileRecorder:
         return FrameKind.REFUSED, self._recorder.refused_body(self._origin, key, error), 1
 
     def _empty_column(self, piece: RecordedPiece, row: int) -> str:
-        """Return the first empty column for which the tree refuses the row."""
+        """Return the first empty column that makes the tree refuse the row."""
         tree = model_file(self._job.model).tree
         refused = set(tree.refused_columns)
         empty = np.isnan(piece.cells[row])
@@ -80,7 +84,7 @@ class FileRecorder:
 
 
 def _runs(usable: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the frames of a piece: up to FRAME_ROWS rows with an answer, or one without."""
+    """Yield start and end of each frame of a piece: up to FRAME_ROWS answered rows, or one row without an answer."""
     begin = 0
     while begin < len(usable):
         end = begin + 1
@@ -93,7 +97,7 @@ def _runs(usable: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def reveal_finished() -> None:
-    """Reveal the records of succeeded attempts to the collector, and remove those of failed and lost ones."""
+    """Reveal the records of succeeded attempts to the collector. Remove those of failed and lost attempts."""
     for path, name in spool.hidden_files():
         key, _, attempt = name.partition("-")
         job = BatchPrediction.objects.filter(pk=key).values("status", "attempt").first()

@@ -1,6 +1,6 @@
-"""Task of a batch prediction: supervise its child process.
+"""Run a batch prediction as a task, with a higher priority than trainings.
 
-It goes before trainings, which may take hours.
+Trainings may take hours.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from octweb.jobs.supervisor import stopping, worker_name
 
 @task(priority=10)
 def predict_batch(job_id: str) -> str:
-    """Predict one file, and return the job's last status. A job claimed by another worker is left alone."""
+    """Predict one file, and return the job's last status. If another worker has claimed the job, leave it alone."""
     return PredictionSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

@@ -1,4 +1,4 @@
-"""Pages of batch predictions."""
+"""URLs of the pages of batch predictions."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Pages of batch predictions: list, upload, live."""
+"""Show batch predictions: list, upload form and live page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import split_argument
 from trainer.explain.statistics import split_cost
 
-MOST_MODELS = 12  # models that the page of decisions lists
+MOST_MODELS = 12  # at most this many models are offered on the list page
 LIST_SORTS = {
     "newest": ("newest first", "-created"),
     "oldest": ("oldest first", "created"),
@@ -42,7 +42,7 @@ LIST_SORTS = {
 
 
 class UploadForm(SaidForm):
-    """Model, file and format of the answers."""
+    """Form of a new batch prediction: model, file and options."""
 
     model = forms.ModelChoiceField(queryset=TreeModel.objects.none(), label="Model", empty_label=None)
     file = forms.FileField(
@@ -127,7 +127,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
 
 
 def _models_to_ask(request: HttpRequest) -> QuerySet:
-    """Return the models that the user may call: approved ones first, then the newest."""
+    """Return the models that the user may call, approved ones first, then the newest."""
     models = TreeModel.objects.callable_by(request.user).exclude(state__in=(State.REJECTED, State.RETIRED))
     approved_first = Case(When(state=State.APPROVED, then=0), default=1)
     return models.select_related("family").defer("document").order_by(approved_first, "-created")[:MOST_MODELS]
@@ -135,7 +135,7 @@ def _models_to_ask(request: HttpRequest) -> QuerySet:
 
 @login_required
 def new(request: HttpRequest) -> HttpResponse:
-    """Show the form; redirect to the page of an accepted file."""
+    """Show the form. After a valid upload, queue the job and redirect to its page."""
     chosen = request.POST.get("model") or request.GET.get("model")
     form = UploadForm(
         request.POST or None, request.FILES or None, user=request.user, initial={"model": chosen} if chosen else None
@@ -223,7 +223,7 @@ def _get_batch(request: HttpRequest, pk: Any) -> TreeModel | None:
 
 
 def _columns(model: TreeModel) -> list[str]:
-    """Return the header line of the columns that the tree needs."""
+    """Return the names of the columns that the tree needs."""
     tree = model_file(model).tree
     return [tree.schema[j].name for j in tree.used_columns]
 

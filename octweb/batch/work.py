@@ -35,14 +35,14 @@ MAX_TRAINING_ROWS = 200_000
 
 
 class PredictionChild(Process):
-    """Child process `manage.py predict` with copies of model and file in its own folder."""
+    """Child process that runs `manage.py predict` on copies of the model and the file in its own folder."""
 
     training: Path | None = None
-    recorder: FileRecorder | None = None  # if each row gets a record
+    recorder: FileRecorder | None = None  # set if rows are recorded
 
     @property
     def rows(self) -> Path:
-        """The file of what is recorded of each row."""
+        """File into which the child writes the cells and leaf of each row."""
         return self.folder / "rows"
 
     @property
@@ -58,9 +58,9 @@ class PredictionChild(Process):
         return self.folder / "explain.json"
 
     def training_data(self) -> Path | None:
-        """Return a path to the training rows; None if they are gone, too many, or not visible to the user.
+        """Return a path to the training rows. None if they are gone, too many, or not visible to the user.
 
-        Counts of rows that equal training rows would reveal who was in the training.
+        Counts of rows that equal training rows would reveal who is in the training set.
         """
         model = self.job.model
         dataset = model.dataset
@@ -107,7 +107,7 @@ class PredictionChild(Process):
 
 
 class PredictionSupervisor(ResultSupervisor):
-    """One attempt at one file."""
+    """Supervisor of one attempt at a batch prediction."""
 
     jobs = BatchPrediction
     noun = "prediction"

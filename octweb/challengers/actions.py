@@ -28,19 +28,19 @@ NO_CHALLENGER = "This model challenges no model of yours. Name it a challenger f
 
 
 def running_challenges() -> Any:
-    """Return the challenges that have not ended, with both models."""
+    """Return the running challenges, with both models joined."""
     related = ("model__family", "model__owner", "challenger__family", "challenger__owner", "by")
     return Challenge.objects.filter(ended_at=None).select_related(*related)
 
 
 def running_challenge(model: TreeModel) -> Challenge | None:
-    """Return the running challenge of an approved model; None if it has no challenger."""
+    """Return the running challenge of an approved model, or None."""
     challenge: Challenge | None = running_challenges().filter(model=model).first()
     return challenge
 
 
 def named_challenger(model: TreeModel) -> NamedChallenger | None:
-    """Return the challenger that answers the rows of a model today."""
+    """Return the challenger that silently answers the model's rows today, or None."""
     challenge = running_challenge(model)
     if challenge is None or reason_to_end(challenge, timezone.now()):
         return None
@@ -48,7 +48,7 @@ def named_challenger(model: TreeModel) -> NamedChallenger | None:
 
 
 def reason_to_end(challenge: Challenge, now: datetime) -> str:
-    """Return why a challenge cannot go on; "" if it can."""
+    """Return why a challenge must end, or "" if it can go on."""
     if challenge.until is not None and now.astimezone(UTC).date() > challenge.until:
         return f"Its last day was {challenge.until.isoformat()}."
     if challenge.model.state != State.APPROVED or challenge.model.deleted_at is not None:
@@ -66,9 +66,9 @@ def reason_to_end(challenge: Challenge, now: datetime) -> str:
 
 
 def served_model_named(user: Any, to: str) -> TreeModel:
-    """Return an approved model of the user by its id, its served name, or name and version (`credit-risk/2`).
+    """Return an approved model of the user by id, served name, or name and version (`credit-risk/2`).
 
-    Raises the same ValidationError if there is none and if it is another user's.
+    Raises ValidationError. The error is the same whether the model does not exist or belongs to another user.
     """
     models = TreeModel.objects.visible_to(user).approved().select_related("family", "owner", "dataset")
     name, _, version = to.strip().partition("/")
@@ -89,10 +89,10 @@ def served_model_named(user: Any, to: str) -> TreeModel:
 def name_challenger(
     model: TreeModel, challenger: TreeModel, *, by: Any, until: date | None = None, outcome_days: int = 0
 ) -> Challenge:
-    """Let `challenger` answer the rows of an approved model silently, from now on.
+    """Start a challenge: from now on, `challenger` also answers each row of an approved model, silently.
 
-    The caller checks that the user owns `model` (or is staff) and may read `challenger`. Raises Conflict, ValidationError and
-    Unprocessable.
+    The caller checks that the user owns `model` (or is staff) and may read `challenger`. Raises Conflict,
+    ValidationError and Unprocessable.
     """
     _check_models(model, challenger)
     if until is not None and until < datetime.now(UTC).date():
@@ -137,14 +137,14 @@ def _check_models(model: TreeModel, challenger: TreeModel) -> None:
 
 
 def challenge_by(challenger: uuid.UUID, user: Any) -> Challenge | None:
-    """Return the running challenge of a challenger against a model of the user; None if there is none."""
+    """Return the running challenge of a challenger against a model of the user, or None."""
     mine = TreeModel.objects.visible_to(user)
     challenge: Challenge | None = running_challenges().filter(challenger=challenger, model__in=mine).first()
     return challenge
 
 
 def end_challenge(challenge: Challenge, *, by: Any, reason: str = "") -> None:
-    """End a challenge; its numbers stay. `by` is None for the system. Raises Conflict if it has ended."""
+    """End a challenge. Its counts are kept. `by` is None for the system. Raises Conflict if it has ended before."""
     reason = reason.strip()[:MAX_REASON]
     with transaction.atomic():
         audit.hold()
@@ -163,9 +163,10 @@ def end_challenge(challenge: Challenge, *, by: Any, reason: str = "") -> None:
 
 
 def ask_for_promotion(challenge: Challenge, *, by: Any, reason: str = "") -> TreeModel:
-    """Ask for approval of the challenger, with what is known of it as a note to the reviewer. Nothing is served by this.
+    """Request approval of the challenger, with the comparison as a note to the reviewer. Nothing is served by this.
 
-    Raises PermissionDenied unless the user owns the challenger or is staff, and Conflict unless it is a draft or rejected.
+    Raises PermissionDenied unless the user owns the challenger or is staff. Raises Conflict unless it is a draft or
+    rejected.
     """
     challenger = challenge.challenger
     if challenger.state == State.APPROVED:

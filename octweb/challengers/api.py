@@ -22,7 +22,7 @@ from octweb.registry.api.request import readable_model
 
 
 class ChallengerLeafSerializer(serializers.Serializer):
-    """A leaf of the served tree, and the answers of the challenger to its rows."""
+    """A leaf of the served tree, and the challenger's answers to its rows."""
 
     leaf = serializers.IntegerField()
     answer = serializers.CharField(help_text="of the served tree")
@@ -36,7 +36,7 @@ class ChallengerLeafSerializer(serializers.Serializer):
 
 
 class ChallengerOutcomesSerializer(serializers.Serializer):
-    """Who was right where the answers differ and the outcome is due."""
+    """Which model was right where the answers differ and the outcome is due."""
 
     known = serializers.IntegerField()
     unknown = serializers.IntegerField()
@@ -47,7 +47,7 @@ class ChallengerOutcomesSerializer(serializers.Serializer):
 
 
 class ChallengerSerializer(serializers.Serializer):
-    """A model that answers the rows of an approved model silently."""
+    """A challenge: a model that silently answers the rows of an approved model, and the comparison of the answers."""
 
     model = serializers.UUIDField()
     name = serializers.CharField()
@@ -72,7 +72,7 @@ class ChallengerSerializer(serializers.Serializer):
 
 
 class ChallengeSerializer(serializers.Serializer):
-    """The approved model to challenge, and for how long."""
+    """The approved model to challenge, and how long."""
 
     to = StrictTextField(max_length=140, help_text="served name, name and version (`credit-risk/2`), or id")
     until = serializers.DateField(required=False, allow_null=True, help_text="last day, in UTC")
@@ -80,19 +80,19 @@ class ChallengeSerializer(serializers.Serializer):
 
 
 class ChallengeReasonSerializer(serializers.Serializer):
-    """Why."""
+    """Reason for the request."""
 
     reason = StrictTextField(required=False, default="", allow_blank=True, max_length=actions.MAX_REASON)
 
 
 class ChallengeView(GenericAPIView):
-    """Base of the views."""
+    """Base class of the challenger views."""
 
     serializer_class = ChallengerSerializer
     pagination_class = None
 
     def get_object(self) -> Challenge:
-        """Return the running challenge of this model against a model of the caller. Raises Http404."""
+        """Return the running challenge of this model against a model of the caller, or raise Http404."""
         challenge = actions.challenge_by(self.kwargs["pk"], self.request.user)
         if challenge is None:
             raise Http404(actions.NO_CHALLENGER)
@@ -104,7 +104,10 @@ class ChallengeView(GenericAPIView):
 
 
 class ModelChallenger(ChallengeView):
-    """A model as challenger of an approved model of yours: it answers the same rows, and nobody gets its answers."""
+    """Use a model as challenger of an approved model of yours.
+
+    It answers the same rows, but its answers are never returned.
+    """
 
     def get_serializer_class(self) -> Any:
         return ChallengeSerializer if self.request.method == "PUT" else ChallengerSerializer
@@ -143,7 +146,7 @@ class ModelChallenger(ChallengeView):
 
 
 class ModelChallengerPromote(ChallengeView):
-    """Ask for approval of the challenger, with the comparison as a note. It answers nobody until it is approved and served."""
+    """Request approval of the challenger, with the comparison as a note to the reviewer. Nothing is served yet."""
 
     serializer_class = ChallengeReasonSerializer
 

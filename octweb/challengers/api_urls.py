@@ -1,4 +1,4 @@
-"""API of challengers, below /api/v1/."""
+"""URLs of the challenger API, below /api/v1/."""
 
 from django.urls import path
 

@@ -46,7 +46,7 @@ class ChallengersConfig(AppConfig):
         )
 
 
-# These functions import at the first call, because training processes need none of this and start faster without it.
+# These functions import when they are called. Training processes never call them, and start faster without the imports.
 def _challenger_of(model: TreeModel) -> NamedChallenger | None:
     from octweb.challengers.actions import named_challenger
 

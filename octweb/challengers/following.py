@@ -1,4 +1,4 @@
-"""Let challengers answer the decisions on record, exactly once each."""
+"""Compare challengers with the recorded decisions, each decision exactly once."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ NANOSECONDS = 10**9
 
 
 class _LastCleaning:
-    """When this process deleted differences last, in seconds of `time.monotonic`."""
+    """Time of the last deletion of erased differences in this process, in seconds of `time.monotonic`."""
 
     at = -CLEAN_SECONDS
 
 
 def follow_due(now: datetime | None = None) -> int:
-    """Compare new decisions on record with challengers, and end challenges that cannot go on; return how many rows."""
+    """Compare new recorded decisions with challengers, and end challenges that cannot go on.
+
+    Return the number of compared rows.
+    """
     now = now or timezone.now()
     rows = 0
     for challenge in running_challenges():
@@ -65,7 +68,7 @@ def delete_erased() -> None:
 
 
 def _follow(challenge: Challenge) -> int:
-    """Compare the records that came since the last look; return how many rows."""
+    """Compare all new records of a challenge, and return the number of rows."""
     if not is_recorded(challenge.model):
         return 0
     served = model_file(challenge.model)
@@ -81,9 +84,9 @@ def _follow(challenge: Challenge) -> int:
 
 
 def _follow_batch(challenge: Challenge, silent: SilentTree) -> tuple[int, bool]:
-    """Compare one batch in one transaction; return the number of rows, and whether there are more.
+    """Compare one batch in one transaction. Return the number of rows, and whether more records wait.
 
-    Another worker that compared the same records first moved `last_number`, and this one adds nothing.
+    If another worker has compared the same records first, it has moved `last_number`, and this call adds nothing.
     """
     head = DecisionHead.objects.first()
     before = challenge.last_number
@@ -144,7 +147,7 @@ def _counts(
     leaves: np.ndarray,
     answers: np.ndarray,
 ) -> Counter[Key]:
-    """Count the rows by API, day, leaf and answer of the challenger."""
+    """Count the rows by API, day, leaf and challenger's answer."""
     places: dict[tuple[str, int], list[int]] = {}
     for i, (entry, payload) in enumerate(zip(entries, payloads, strict=True)):
         places.setdefault((APIS[payload["api"]], entry.at // NANOSECONDS // SECONDS_OF_DAY), []).append(i)

@@ -1,4 +1,4 @@
-"""Challenges of approved models, other answers of challengers, and prices of staying."""
+"""Store challenges, differing answers of challengers, and prices of staying."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from octweb.registry.models import TreeModel
 
 
 class Challenge(models.Model):
-    """A period in which `challenger` answers the rows of `model` silently."""
+    """A period in which `challenger` also answers each row of `model`, silently."""
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="challenges")
     challenger = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="+")
@@ -39,7 +39,10 @@ class Challenge(models.Model):
 
 
 class Difference(models.Model):
-    """A decision on record that the challenger would have answered otherwise. Deleted with the content of its record."""
+    """A recorded decision to which the challenger would have given another answer.
+
+    It is deleted when its record is erased.
+    """
 
     challenge = models.ForeignKey(Challenge, on_delete=models.CASCADE, related_name="differences")
     decision = models.UUIDField(db_index=True)
@@ -56,9 +59,9 @@ class Difference(models.Model):
 
 
 class StayingPrice(Job):
-    """A search for the best tree of a model's size over decisions on record whose outcome is known.
+    """A search for the best tree of a model's size on recorded decisions with a known outcome.
 
-    Its summary is the member `compare` of the JSON of `manage.py convert`, with the numbers of the rows that were chosen.
+    Its summary is the member `compare` of the JSON of `manage.py convert`, with the counts of the chosen rows.
     """
 
     TASK = "octweb.challengers.tasks.find_price"

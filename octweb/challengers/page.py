@@ -1,4 +1,4 @@
-"""Context and form views of the challenger in the mode Life of a model page."""
+"""Build the challenger parts of a model's Life page, and handle their forms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ASKABLE = (State.DRAFT, State.REJECTED)
 
 
 def page_context(scene: ModelScene) -> dict[str, Any]:
-    """Return the context: the running challenge, whether the user may ask for approval, and models that can be named."""
+    """Return the template context: the running challenge, or the models that can be named."""
     challenge = actions.running_challenge(scene.model)
     if challenge is not None:
         challenger = challenge.challenger
@@ -39,7 +39,7 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
 
 
 def price_context(scene: ModelScene) -> dict[str, Any]:
-    """Return the context: whether a search waits or runs, and the values of its form."""
+    """Return the template context of the price: whether a search is queued or running, and the form's values."""
     job = price.latest(scene.model)
     return {
         "price_offered": job is not None or is_recorded(scene.model),
@@ -52,7 +52,10 @@ def price_context(scene: ModelScene) -> dict[str, Any]:
 
 
 def candidates(model: TreeModel, user: Any) -> list[TreeModel]:
-    """Return readable models that may challenge a model, newest first: versions of its name, and models of its data set."""
+    """Return readable models that may challenge a model, newest first.
+
+    They have the same name or the same data set.
+    """
     alike = Q(family=model.family_id)
     if model.dataset_id is not None:
         alike |= Q(dataset=model.dataset_id)
@@ -63,7 +66,7 @@ def candidates(model: TreeModel, user: Any) -> list[TreeModel]:
 @login_required
 @require_POST
 def name_challenger(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Name the chosen model as challenger."""
+    """Name the model chosen in the form as challenger."""
     model = own_model(request, pk)
     with refusals_as_messages(request):
         challenger = _chosen_model(request)
@@ -90,7 +93,7 @@ def end_challenge(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def promote(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Ask for approval of the challenger."""
+    """Request approval of the challenger."""
     challenge = _running(own_model(request, pk))
     with refusals_as_messages(request):
         if challenge is None:
@@ -125,7 +128,7 @@ def find_price(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def stop_price(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Stop the search that waits or runs."""
+    """Stop the queued or running search."""
     job = price.latest(own_model(request, pk))
     with refusals_as_messages(request):
         if job is None:

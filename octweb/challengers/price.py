@@ -1,4 +1,4 @@
-"""The price of staying: how much more often the best tree of the same size would have been right on recent decisions."""
+"""Search the price of staying: the accuracy that the best tree of the same size would have gained on recent decisions."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from trainer.tree.file import ModelFile
 log = logging.getLogger(__name__)
 
 KEPT = timedelta(days=400)
-PERIOD = timedelta(days=30)  # between two searches of a model whose price is found monthly
-LOOK_SECONDS = 3600.0  # between two looks of a process for searches that are due
+PERIOD = timedelta(days=30)  # time between two searches of a model with a monthly price
+LOOK_SECONDS = 3600.0  # minimum time between two checks of a process for due searches
 USUAL_DAYS = 90
 MAX_DAYS = 1_826
 USUAL_SECONDS = 60
@@ -71,7 +71,7 @@ class KnownRows:
 
 
 def longest() -> int:
-    """Return the longest time of a search on this server, in seconds."""
+    """Return the longest time limit of a search on this server, in seconds."""
     return int(settings.MAX_TRAINING_SECONDS)
 
 
@@ -80,7 +80,7 @@ def start(
 ) -> StayingPrice:
     """Queue a search, or return the waiting one that was asked for alike. Raises Conflict and ValidationError.
 
-    With `monthly`, workers repeat it until the next search of the model is not monthly, or is stopped.
+    With `monthly`, workers repeat the search until a later one is not monthly or is stopped.
     """
     if model.state != State.APPROVED:
         raise Conflict(
@@ -108,13 +108,13 @@ def start(
 
 
 class _LastLook:
-    """When this process looked for due searches last, in seconds of `time.monotonic`."""
+    """Time of the last check for due searches in this process, in seconds of `time.monotonic`."""
 
     at = -LOOK_SECONDS
 
 
 def look_for_due(now: datetime | None = None) -> int:
-    """Start due searches, at most once in LOOK_SECONDS; return how many."""
+    """Start due searches at most once per LOOK_SECONDS, and return how many."""
     if time.monotonic() - _LastLook.at < LOOK_SECONDS:
         return 0
     _LastLook.at = time.monotonic()
@@ -122,7 +122,7 @@ def look_for_due(now: datetime | None = None) -> int:
 
 
 def repeat_due(now: datetime) -> int:
-    """Start the next monthly search of each approved model whose last one is older than PERIOD; return how many."""
+    """Start the next monthly search of each approved model whose last one is older than PERIOD. Return how many."""
     started = 0
     models = TreeModel.objects.kept().approved().filter(staying_prices__monthly=True).distinct()
     for model in models.select_related("family", "owner"):
@@ -141,7 +141,10 @@ def repeat_due(now: datetime) -> int:
 
 
 def known_rows(model: TreeModel, days: int, now: datetime) -> KnownRows:
-    """Read the decisions of the last `days` days whose outcome is on record; of a corrected outcome the last one counts."""
+    """Read the decisions of the last `days` days that have a known outcome, and count the others.
+
+    Of a corrected outcome, the last record counts.
+    """
     tree = model_file(model).tree
     outcomes = _outcomes(model)
     since = int((now - timedelta(days=days)).timestamp() * 10**9)
@@ -178,7 +181,7 @@ def _outcomes(model: TreeModel) -> dict[uuid.UUID, int]:
 
 
 def write_rows(file: ModelFile, rows: KnownRows, path: Path) -> None:
-    """Write the columns that the tree tests, and the outcomes as its target, as a Parquet file."""
+    """Write a Parquet file of the columns that the tree tests, with the outcomes as target."""
     columns: dict[str, pa.Array] = {}
     for j in file.tree.used_columns:
         column = file.tree.schema[j]
@@ -194,25 +197,25 @@ def write_rows(file: ModelFile, rows: KnownRows, path: Path) -> None:
 
 
 def _word(categories: tuple[str, ...], missing_code: int | None, value: float) -> str | None:
-    """Return the category of a code; None for an empty cell."""
+    """Return the category of a code, or None for an empty cell."""
     if value != value or value == missing_code:
         return None
     return categories[int(value)] if value >= 0 else UNKNOWN_WORD
 
 
 def reading_of_rows(file: ModelFile) -> dict[str, Any]:
-    """Return the reading of the file of `write_rows`: every cell as it stands."""
+    """Return parse settings for the file of `write_rows`: take every cell unchanged."""
     names = [file.tree.schema[j].name for j in file.tree.used_columns]
     return {"columns": {name: {"taken_for": "plain"} for name in [*names, file.target]}}
 
 
 def latest(model: TreeModel) -> StayingPrice | None:
-    """Return the last search of a model, of any status."""
+    """Return the last search of a model, whatever its status, or None."""
     return StayingPrice.objects.filter(model=model).order_by("-created").first()
 
 
 def price_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
-    """Return the last price of staying of a model, and the state of the last search; None if there was none."""
+    """Return the last price of staying of a model, and the status of the last search. None if there was no search."""
     job = latest(model)
     if job is None:
         return None
@@ -227,7 +230,7 @@ def price_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
 
 
 def found_record(job: StayingPrice) -> dict[str, Any]:
-    """Return the result of a search that has ended."""
+    """Return the result of a succeeded search, for the API and the page."""
     found = job.summary
     least = found["least_mistakes"]
     return {
@@ -249,12 +252,12 @@ def found_record(job: StayingPrice) -> dict[str, Any]:
 
 
 def points_at_most(fewer: int, rows: int) -> float:
-    """Return the share of `fewer` of the rows in points, rounded up to a tenth."""
+    """Return `fewer` as percentage points of `rows`, rounded up to a tenth."""
     return math.ceil(1000 * fewer / rows) / 10
 
 
 def price_words(found: Mapping[str, Any], days: int) -> str:
-    """State how much more often the best tree of the size would have been right."""
+    """State in a sentence how much more often the best tree of the size would have been right."""
     leaves = f"{found['leaves']} {'leaf' if found['leaves'] == 1 else 'leaves'}"
     size = f"with at most {leaves} and depth {found['depth']}, {SEARCHED_QUESTIONS},"
     newest = "newest " if found["n"] >= MAX_ROWS else ""
@@ -269,6 +272,6 @@ def price_words(found: Mapping[str, Any], days: int) -> str:
 
 
 def tidy(now: datetime) -> int:
-    """Remove old searches, and return their number."""
+    """Remove old searches, and return the number of removed rows."""
     removed, _ = StayingPrice.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed

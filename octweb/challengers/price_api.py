@@ -22,7 +22,7 @@ NO_PRICE = "Nobody asked for the price of staying with this model. POST to this 
 
 
 class PriceFoundSerializer(serializers.Serializer):
-    """What the best tree of the size would have gained on decisions with a known outcome."""
+    """Result of a search: how much better the best tree of the size is on decisions with a known outcome."""
 
     finished = serializers.DateTimeField()
     days = serializers.IntegerField()
@@ -46,7 +46,7 @@ class PriceFoundSerializer(serializers.Serializer):
 
 
 class PriceSerializer(serializers.Serializer):
-    """The last search, and the last result."""
+    """The last search for the price of staying, and the last result."""
 
     status = serializers.ChoiceField(RunStatus.choices)
     monthly = serializers.BooleanField(help_text="whether workers search again every 30 days")
@@ -56,7 +56,7 @@ class PriceSerializer(serializers.Serializer):
 
 
 class NewPriceSerializer(serializers.Serializer):
-    """The days to look back, and the time limit of the search."""
+    """Days of decisions to use, and time limit of the search."""
 
     days = serializers.IntegerField(required=False, default=price.USUAL_DAYS, min_value=1, max_value=price.MAX_DAYS)
     seconds = serializers.IntegerField(
@@ -70,13 +70,13 @@ class NewPriceSerializer(serializers.Serializer):
 
 
 class ModelPrice(GenericAPIView):
-    """How much more often the best tree of the same size would have been right on recent decisions."""
+    """The price of staying: how much more often the best tree of the same size would have been right on recent decisions."""
 
     serializer_class = NewPriceSerializer
     pagination_class = None
 
     def get_object(self) -> TreeModel:
-        """Return a model of the caller, any for administrators. Raises Http404."""
+        """Return a model of the caller, or any model for administrators. Raises Http404."""
         models = TreeModel.objects.select_related("family", "owner")
         return models.get_visible(self.request.user, self.kwargs["pk"])
 
@@ -108,7 +108,7 @@ class ModelPrice(GenericAPIView):
         responses={200: PriceSerializer} | PROBLEMS(401, 403, 404, 409, 429),
     )
     def delete(self, request: Request, pk: uuid.UUID) -> Response:
-        """Stop the search that waits or runs."""
+        """Stop the queued or running search."""
         model = self.get_object()
         job = price.latest(model)
         if job is None:

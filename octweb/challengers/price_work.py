@@ -1,4 +1,4 @@
-"""Job of a price of staying: run `manage.py convert --compare` on recorded rows and store its result."""
+"""Run the job of a price of staying: `manage.py convert --compare` on recorded rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MEMORY_SLACK = 1.25  # a child that exceeds the memory limit by this factor is k
 
 
 class PriceChild(Process):
-    """Child process `manage.py convert --compare`; its last line of output is the result."""
+    """Child process that runs `manage.py convert --compare`. Its last line of output is the result."""
 
     counts: Mapping[str, Any] = MappingProxyType({})
     own: Mapping[str, int] = MappingProxyType({})  # rows and mistakes as recorded, which the search must find, too
@@ -77,7 +77,7 @@ class PriceChild(Process):
 
 
 class PriceSupervisor(ResultSupervisor):
-    """One attempt at one price of staying."""
+    """Supervisor of one attempt at a price of staying."""
 
     jobs = StayingPrice
     noun = "search"

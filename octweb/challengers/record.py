@@ -1,4 +1,4 @@
-"""Record of a challenger, shared by API, page and review note."""
+"""Build the record of a challenger for API, page and review note."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NANOSECONDS = 10**9
 
 
 class LeafAnswer(NamedTuple):
-    """A leaf of the served tree and the answer of the challenger: a class as text, NOT_COMPARED or SKIPPED."""
+    """A leaf of the served tree, and the challenger's answer: a class index as text, NOT_COMPARED or SKIPPED."""
 
     leaf: int
     answer: str
 
 
 def latest_challenge(model: TreeModel) -> Challenge | None:
-    """Return the running challenge of a model, else the last one; None if it never had a challenger."""
+    """Return the running challenge of a model, else its last one, or None if there was none."""
     related = ("model__family", "challenger__family", "by")
     challenges = Challenge.objects.filter(model=model).select_related(*related)
     challenge: Challenge | None = challenges.filter(ended_at=None).first() or challenges.first()
@@ -39,7 +39,7 @@ def latest_challenge(model: TreeModel) -> Challenge | None:
 
 
 def challenger_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
-    """Return what is known of the challenger of a model; None if it never had one."""
+    """Return the record of the model's running or last challenge, or None if it never had a challenger."""
     challenge = latest_challenge(model)
     if challenge is None:
         return None
@@ -83,7 +83,7 @@ def challenger_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
 
 
 def silent_counts(challenge: Challenge) -> Counter[LeafAnswer]:
-    """Return the numbers of rows by leaf of the served tree and answer of the challenger."""
+    """Return the number of rows by leaf of the served tree and challenger's answer."""
     mine = DailyCount.objects.filter(model=challenge.model_id, kind=SILENT, name__startswith=f"{challenge.pk} ")
     counts: Counter[LeafAnswer] = Counter()
     for name, number in mine.order_by().values_list("name").annotate(Sum("number")):
@@ -118,7 +118,7 @@ def _verdict(outcome: int | None, answer: int, silent: int) -> str:
 
 
 def leaf_rows(tree: Tree, counts: Mapping[LeafAnswer, int], verdicts: Mapping[int, Verdicts]) -> list[dict[str, Any]]:
-    """Return for each leaf of the served tree the compared rows, the different answers, and who was right."""
+    """Return for each leaf of the served tree: compared rows, different answers, and which model was right."""
     rows = []
     for leaf in tree.leaves:
         given = tree.classes[leaf.label]
@@ -141,7 +141,10 @@ def leaf_rows(tree: Tree, counts: Mapping[LeafAnswer, int], verdicts: Mapping[in
 
 
 def _answers_without_outcome(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the answers of the served tree whose rows with another answer have no known outcome, although it is due."""
+    """Return the served tree's answers for which no outcome is known, although some are due.
+
+    Only rows with different answers count.
+    """
     known: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     for row in rows:

@@ -1,4 +1,4 @@
-"""URLs of the forms about challengers in the mode Life of a model page."""
+"""URLs of the challenger forms on a model's Life page."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Count who was right where the answers of a challenger differ."""
+"""Count which model was right where the challenger's answer differs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainer.monitoring import challenger_evidence
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Rows with different answers whose outcome is due, by who was right."""
+    """Counts of rows with different answers whose outcome is due, by the model that was right."""
 
     challenger: int = 0
     served: int = 0
@@ -19,10 +19,10 @@ class Verdicts:
 
     @property
     def decided(self) -> int:
-        """Rows on which one of the two was right."""
+        """Rows on which exactly one of the two models was right."""
         return self.challenger + self.served
 
     @cached_property
     def odds(self) -> float:
-        """The evidence against "both are right equally often"."""
+        """Odds against "both are right equally often"."""
         return challenger_evidence(self.challenger, self.decided)

@@ -1,4 +1,4 @@
-"""Sentences about a challenger."""
+"""Write sentences about a challenger."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def sentences(
     has_outcomes: bool,
     unheard: Sequence[str] = (),
 ) -> list[str]:
-    """Return what the page says about a challenger. `unheard`: answers of the served tree without any known outcome."""
+    """Return the page's sentences about a challenger.
+
+    `unheard` are the answers of the served tree for which no outcome is known.
+    """
     name = challenger_name(challenge)
     since = day_text(challenge.since.date())
     if not rows:
@@ -59,7 +62,10 @@ def _outcome_sentences(challenge: Challenge, verdicts: Verdicts) -> list[str]:
 
 
 def unheard_words(answers: Sequence[str]) -> str:
-    """State the answers without any known outcome, as a sentence to append; "" if there are none."""
+    """Return a sentence that lists the answers without any known outcome, with a leading space.
+
+    "" if there are none.
+    """
     return (
         f" No outcome is known where the answer was {' or '.join(answers)}, so nothing is said of these."
         if answers
@@ -68,7 +74,7 @@ def unheard_words(answers: Sequence[str]) -> str:
 
 
 def odds_words(verdicts: Verdicts, challenger: str, served: str) -> str:
-    """State the evidence as odds, rounded down to two digits, and for which tree it speaks."""
+    """Return a sentence with the odds, rounded down to two digits, and the model that they favour."""
     odds = verdicts.odds
     if odds < LEAST_ODDS:
         return "That can well be chance."
@@ -80,12 +86,12 @@ def odds_words(verdicts: Verdicts, challenger: str, served: str) -> str:
 
 
 def challenger_name(challenge: Challenge) -> str:
-    """Return "version 2", or name and version if the challenger has another name than the approved model."""
+    """Return "version 2", or name and version if the two models have different names."""
     return _short_name(challenge, challenge.challenger)
 
 
 def served_name(challenge: Challenge) -> str:
-    """Return "version 1", or name and version, in the same form."""
+    """Return the name of the served model in the form of `challenger_name`."""
     return _short_name(challenge, challenge.model)
 
 

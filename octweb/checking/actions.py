@@ -1,4 +1,4 @@
-"""Actions on proofs and checks, for pages, worker and trainings."""
+"""Store proofs, and queue checks, for pages, worker and trainings."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from octweb.registry.models import Doubt, TreeModel
 from trainer.check.bundle import bundle as checker
 
 ENDING = "proof.jsonl.gz"
-DOUBTED_AT_ONCE = 20  # doubted models that one round checks
+DOUBTED_AT_ONCE = 20  # at most this many doubted models are checked in one round
 NO_ROWS = (
     "The rows of this model are gone, so it cannot be checked here. "
     "If you still have the file of rows, download the files of the check and run it yourself."
 )
-KEPT = timedelta(days=30)  # results need not last, because a check can be repeated at any time
+KEPT = timedelta(days=30)  # results need not last, because anyone can repeat a check at any time
 
 
 def keep_proof(model: TreeModel, path: Path) -> Proof | None:
-    """Store the proof file of a training for its model, and return the Proof; None if the file does not exist."""
+    """Store the proof file of a training, and return the Proof. None if the file does not exist."""
     if not path.exists():
         return None
     with path.open("rb") as stream:
@@ -41,7 +41,7 @@ def keep_proof(model: TreeModel, path: Path) -> Proof | None:
 
 
 def proof_of(model: TreeModel) -> Proof | None:
-    """Return the proof of a model, if it has one."""
+    """Return the proof of a model, or None."""
     return Proof.objects.filter(model=model).first()
 
 
@@ -53,7 +53,7 @@ def start(*, owner: Any, model: TreeModel) -> ModelCheck:
 
 
 def settle_doubt(model: TreeModel, *, verdict: str) -> None:
-    """Store what a check means for the claim of its model: refuted, confirmed, or still in doubt."""
+    """Update the doubt about a model's claim after a check: refuted, confirmed, or still open."""
     rows = TreeModel.objects.filter(pk=model.pk)
     if verdict == "refuted":
         rows.update(doubt=Doubt.REFUTED)
@@ -64,7 +64,7 @@ def settle_doubt(model: TreeModel, *, verdict: str) -> None:
 
 
 def check_doubted() -> int:
-    """Queue checks of up to DOUBTED_AT_ONCE models with a doubted claim, and return their number.
+    """Queue checks of up to DOUBTED_AT_ONCE models with a doubted claim. Return how many.
 
     Models without rows, or with a failed check, stay in doubt.
     """
@@ -78,18 +78,21 @@ def check_doubted() -> int:
 
 
 def latest(model: TreeModel) -> ModelCheck | None:
-    """Return the last check of a model."""
+    """Return the last check of a model, whatever its status, or None."""
     return ModelCheck.objects.filter(model=model).order_by("-created").first()
 
 
 def latest_verdict(model: TreeModel) -> str:
-    """Return the verdict of the last finished check; empty without one."""
+    """Return the verdict of the last succeeded check, or ""."""
     last_check = ModelCheck.objects.filter(model=model, status=RunStatus.SUCCEEDED).order_by("-created").first()
     return "" if last_check is None else last_check.verdict
 
 
 def bundle(model: TreeModel) -> bytes:
-    """Return a zip with model file, proof if any, two checkers, format of proofs, and instructions."""
+    """Return a zip file with everything for a check elsewhere.
+
+    It contains the model file, the proof if there is one, two checkers, the proof format and instructions.
+    """
     stem = f"{model.family.name}-{model.version}"
     proof = proof_of(model)
     out = io.BytesIO()
@@ -140,7 +143,7 @@ SHA-256 of the model file on the server: {model.sha256}
 
 
 def tidy(now: datetime) -> int:
-    """Remove old checks and proofs without a model, and queue checks of doubted models. Returns the number removed."""
+    """Remove old checks and orphaned proofs, and queue checks of doubted models. Return the number removed."""
     check_doubted()
     removed, _ = ModelCheck.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed + files.remove_unknown(FOLDER, Proof.objects.values_list("file", flat=True), now)

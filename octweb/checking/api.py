@@ -1,4 +1,4 @@
-"""API of comparisons of imported trees with the best of their size."""
+"""API that compares imported trees with the best tree of their size."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FoundSerializer(serializers.Serializer):
 
 
 class ComparisonSerializer(serializers.ModelSerializer):
-    """A comparison."""
+    """A search for a tree that is better than an imported one of the same size."""
 
     queue_position = serializers.SerializerMethodField()
     found = serializers.SerializerMethodField()
@@ -78,7 +78,10 @@ NOT_COMPARED = "This tree has not been compared yet. Start a comparison first: P
 
 
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
-    """Return a model whose rows the caller may see, since the result reveals something about them. Raises NotFound."""
+    """Return a model whose rows the caller may see, because the result reveals something about them.
+
+    Raises NotFound.
+    """
     model = readable_model(request, pk)
     if not access.is_owner_or_staff(request.user, model):
         raise NotFound("There is no model with this id, or it is not yours. Check the id.")
@@ -123,7 +126,7 @@ class ComparisonCancel(APIView):
         responses={200: ComparisonSerializer} | PROBLEMS(401, 403, 404, 409, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        """Stop the search; its incumbent stays."""
+        """Stop the search. Its best tree so far is kept."""
         job = comparing.latest(own_model(request, pk))
         if job is None:
             raise NotFound(NOT_COMPARED)

@@ -1,4 +1,4 @@
-"""API of comparisons, below /api/v1/."""
+"""URLs of the comparison API, below /api/v1/."""
 
 from django.urls import path
 

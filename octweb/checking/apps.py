@@ -1,4 +1,4 @@
-"""Stored proofs of models, and checks of models as jobs."""
+"""Django app of stored proofs and of checks of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare an imported tree with the best tree of its size."""
+"""Queue comparisons of imported trees with the best tree of their size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from octweb.registry.models import TreeModel
 from trainer.convert.rival import DEEPEST
 from trainer.convert.source import METHOD
 
-KEPT = timedelta(days=30)  # results need not last, because a comparison can be repeated at any time
+KEPT = timedelta(days=30)  # results need not last, because anyone can repeat a comparison at any time
 USUAL_SECONDS = 60
 NO_ROWS = (
     "The data set of this tree was deleted, so there are no rows to compare on. "
@@ -24,7 +24,7 @@ NO_ROWS = (
 
 
 def is_brought(model: TreeModel) -> bool:
-    """Return whether the tree was imported from another program. Trees trained here have their own claim."""
+    """Return whether the tree was imported. A tree trained here has its own claim."""
     return model.method == METHOD
 
 
@@ -34,12 +34,12 @@ def has_rows(model: TreeModel) -> bool:
 
 
 def is_deep(model: TreeModel) -> bool:
-    """Return whether the tree is deeper than the search. The search may then find a better tree, but proves nothing."""
+    """Return whether the tree is too deep for proofs. The search may then find a better tree, but proves nothing."""
     return model.depth > DEEPEST
 
 
 def longest() -> int:
-    """Return the longest time of a comparison on this server, in seconds."""
+    """Return the longest time limit of a comparison on this server, in seconds."""
     return int(settings.MAX_TRAINING_SECONDS)
 
 
@@ -47,7 +47,7 @@ def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Compar
     """Queue a comparison, or return the queued one.
 
     `seconds` is the time limit of the search. Raises Conflict, and ValidationError if the tree cannot be compared or
-    the time is out of range.
+    the limit is out of range.
     """
     if not is_brought(model):
         raise ValidationError(
@@ -64,11 +64,11 @@ def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Compar
 
 
 def latest(model: TreeModel) -> Comparison | None:
-    """Return the last comparison of a model, of any status."""
+    """Return the last comparison of a model, whatever its status, or None."""
     return Comparison.objects.filter(model=model).order_by("-created").first()
 
 
 def tidy(now: datetime) -> int:
-    """Remove old comparisons, and return their number."""
+    """Remove old comparisons, and return how many."""
     removed, _ = Comparison.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed

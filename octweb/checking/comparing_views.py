@@ -1,4 +1,4 @@
-"""Panel that searches for a better tree of an imported tree's size."""
+"""Show the panel that compares an imported tree with the best of its size."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def stop(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Stop the search; its incumbent stays."""
+    """Stop the search. Its best tree so far is kept."""
     model = model_of(request, pk, inside=True)
     refusal = ""
     job = comparing.latest(model)
@@ -86,7 +86,7 @@ def _answer(request: HttpRequest, model: TreeModel, refusal: str, seconds: str =
 
 
 def _seconds(text: str) -> int | None:
-    """Parse the seconds of the form, None for an empty field. Raises ValidationError."""
+    """Parse the seconds from the form. Return None for an empty field; raise ValidationError for bad input."""
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):

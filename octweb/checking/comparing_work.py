@@ -1,4 +1,4 @@
-"""Job of a comparison: run `manage.py convert --compare` and store its result."""
+"""Run the job of a comparison: `manage.py convert --compare`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEMORY_SLACK = 1.25  # a child that exceeds the memory limit by this factor is k
 
 
 class ComparisonChild(Process):
-    """Child process `manage.py convert --compare`; its last line of output is the result."""
+    """Child process that runs `manage.py convert --compare`. Its last line of output is the result."""
 
     data: Path = Path()
 
@@ -60,7 +60,7 @@ class ComparisonChild(Process):
 
 
 class ComparisonSupervisor(ResultSupervisor):
-    """One attempt at one comparison."""
+    """Supervisor of one attempt at a comparison."""
 
     jobs = Comparison
     noun = "comparison"

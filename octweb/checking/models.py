@@ -1,4 +1,4 @@
-"""Proof files of models, runs of the independent checker, and comparisons."""
+"""Store proof files of models, checks and comparisons."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from django.db import models
 
 from octweb.jobs.models import START_SECONDS, Job
 
-FOLDER = "proofs"  # folder in the file store
+FOLDER = "proofs"  # in the file store
 
 
 class Proof(models.Model):
-    """The proof steps of a model's bound, as a file in the store."""
+    """Proof file of a model's bound, in the file store."""
 
     model = models.OneToOneField("registry.TreeModel", on_delete=models.CASCADE, related_name="proof")
     file = models.FileField(max_length=200)
@@ -24,7 +24,7 @@ class Proof(models.Model):
 
 
 class ModelCheck(Job):
-    """A check. Its summary is the JSON of `manage.py verify`: verdict and claims."""
+    """A run of the independent checker on a model. Its summary is the JSON of `manage.py verify`."""
 
     TASK = "octweb.checking.tasks.check_model"
     TIDY = "octweb.checking.actions.tidy"
@@ -41,17 +41,17 @@ class ModelCheck(Job):
 
     @property
     def verdict(self) -> str:
-        """Verdict on the whole file; "" before the check ends."""
+        """Verdict on the whole file, or "" before the check ends."""
         return str(self.summary.get("verdict", ""))
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Claim, verdict and detail of each line of the check."""
+        """Lines of the report, each with claim, verdict and detail."""
         return list(self.summary.get("claims", []))
 
 
 class Comparison(Job):
-    """A search for a tree better than an imported one of the same size.
+    """A search for a tree that is better than an imported one of the same size.
 
     Its summary is the member `compare` of the JSON of `manage.py convert`.
     """
@@ -75,5 +75,5 @@ class Comparison(Job):
 
     @property
     def found(self) -> dict[str, Any]:
-        """Verdict with its numbers, see `trainer.convert.rival.Rival.to_json`; empty before the end."""
+        """Verdict and numbers as in `trainer.convert.rival.Rival.to_json`. Empty before the search has ended."""
         return dict(self.summary) if "verdict" in self.summary else {}

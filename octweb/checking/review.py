@@ -1,4 +1,4 @@
-"""Checklist item on the independent check. Asking for approval queues a check."""
+"""Report the independent check as an item of the review checklist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS: dict[str, tuple[ChecklistState, str]] = {
 
 
 def start_check(model: TreeModel) -> None:
-    """Queue a check, unless one exists or cannot be made."""
+    """Queue a check, unless the model has a verdict or cannot be checked."""
     if actions.latest_verdict(model):
         return
     with contextlib.suppress(ValidationError, Conflict):
@@ -30,7 +30,7 @@ def start_check(model: TreeModel) -> None:
 
 
 def read_item(reviewed: ReviewedModel) -> ChecklistItem:
-    """Return the checklist item with the result of the last check."""
+    """Return the checklist item on the independent check of a model."""
     model = reviewed.model
     state, sentence = _finding(model)
     return ChecklistItem(key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof")

@@ -1,4 +1,4 @@
-"""Panel that checks a model, and download of the files to check."""
+"""Show the panel of a model's check, and serve the files for a check elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trainer.training.claims import wishes_in_words
 
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
-    """Return a readable model, with `inside` only if the caller may see its rows. Raises Http404."""
+    """Return a readable model, or raise Http404. With `inside`, the user must be allowed to see its rows."""
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
     if inside and not request.user.is_staff:
         models = models.filter(owner=request.user)
@@ -48,14 +48,14 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", status: in
 
 
 def _dossier_verdict(model: TreeModel) -> str:
-    """Return the verdict of the check in the last dossier of the model; empty without a dossier."""
+    """Return the verdict in the last dossier of the model, or ""."""
     dossiers = model.dossiers.filter(status=RunStatus.SUCCEEDED).exclude(file="")
     dossier = dossiers.order_by("-created").first()
     return str(dossier.summary.get("verdict", "")) if dossier else ""
 
 
 def _lines(job: ModelCheck, model: TreeModel) -> list[dict[str, str]]:
-    """Return the lines of a check, with constraints in words."""
+    """Return the lines of the report, with constraints put into words."""
     certificate = model_file(model).certificate
     return [{name: wishes_in_words(text, certificate) for name, text in line.items()} for line in job.lines]
 
@@ -85,7 +85,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def bundle(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Download model, proof and instructions as a zip."""
+    """Download model, proof, checkers and instructions as a zip file."""
     model = model_of(request, pk, inside=False)
     audit.record("exported", model, by=request.user, format="files of the check")
     response = HttpResponse(actions.bundle(model), content_type="application/zip")

@@ -1,4 +1,4 @@
-"""Job of a check: run `manage.py verify` and store its report."""
+"""Run the job of a check: `manage.py verify` on a model and its rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 
 
 class CheckChild(Process):
-    """Child process `manage.py verify` with a copy of the model and the stored rows."""
+    """Child process that runs `manage.py verify` on a copy of the model and the stored rows."""
 
     data: Path = Path()
     proof: Path | None = None
@@ -50,7 +50,7 @@ class CheckChild(Process):
 
 
 class CheckSupervisor(ResultSupervisor):
-    """One attempt at one check."""
+    """Supervisor of one attempt at a check."""
 
     jobs = ModelCheck
     noun = "check"

@@ -1,4 +1,7 @@
-"""A client of the REST API: `octweb.Client`. It needs httpx, and neither Django nor a database."""
+"""Python client of the REST API: `octweb.Client`.
+
+It needs httpx, but neither Django nor a database.
+"""
 
 from octweb.client.client import Client
 from octweb.client.datasets import Datasets, RemoteDataset

@@ -1,4 +1,4 @@
-"""Read what a user passes: files, data frames and rows."""
+"""Convert what users pass to the client: files, data frames and rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def is_frame(value: Any) -> bool:
 
 
 def open_file(source: Any, name: str = "") -> OpenFile:
-    """Return the file of an upload: a path, a binary stream, bytes, or a data frame (sent as CSV).
+    """Return name and opener of a file to upload.
+
+    `source` is a path, a binary stream, bytes, or a data frame, which is sent as CSV.
 
     Raises
     ------
@@ -117,7 +119,7 @@ def json_value(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a cell as JSON has it: NumPy numbers as numbers, empty cells as None, dates as text."""
+    """Convert a cell to a JSON value. NumPy numbers become numbers, empty cells None, and dates text."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if hasattr(value, "isoformat"):

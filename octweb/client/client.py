@@ -1,4 +1,4 @@
-"""The client of the REST API."""
+"""Define `Client`, the entry point to an octweb server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "OCTWEB_URL"
 TOKEN_VARIABLE = "OCTWEB_TOKEN"  # noqa: S105
-RUN_MEMBERS = ("group", "time", "weight", "warm_start")  # members of a run that are not parameters of its method
+RUN_MEMBERS = ("group", "time", "weight", "warm_start")  # these members of a run are not parameters of its method
 
 
 class Client:
@@ -104,7 +104,7 @@ class Client:
         self._connection.close()
 
     def methods(self) -> list[dict[str, Any]]:
-        """Return the methods with the declarations of their parameters."""
+        """Return all training methods with the declarations of their parameters."""
         return list(self._connection.get("methods/"))
 
     def train(
@@ -159,9 +159,9 @@ class Client:
         return self.runs.create(dataset=data.id, method=method, parameters=parameters, **members)
 
     def predict(self, model: str, rows: Any, **options: Any) -> AnsweredRows:
-        """Predict rows with the model of this id; options as in `RemoteModel.predict`.
+        """Predict rows with the model of this id. Options are those of `RemoteModel.predict`.
 
-        Unlike `client.models.get(model).predict(rows)` it needs one call, and a token for predictions is enough.
+        Unlike `client.models.get(model).predict(rows)`, it needs one call, and a prediction token is sufficient.
         """
         return self._model(model).predict(rows, **options)
 
@@ -176,7 +176,7 @@ class Client:
         return RemoteModel(self._connection, {"id": str(model)})
 
     def _dataset(self, source: Any, target: str) -> RemoteDataset:
-        """Return the data set that `train` was given, uploaded if it is a file or a data frame."""
+        """Return the data set passed to `train`. Upload it first if it is a file or a data frame."""
         if isinstance(source, RemoteDataset):
             return source
         if isinstance(source, str) and is_id(source):

@@ -1,4 +1,4 @@
-"""Send calls to the REST API: token, retries, problem details and pages."""
+"""Send API calls with token and retries, and read pages of lists."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ GATEWAY = {502, 504}  # the server may have executed the call
 REPEATABLE = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}  # have the same effect if they are executed twice
 MISSING_HTTPX = "octweb.Client needs the package httpx. Install it: pip install 'octweb[client]', or pip install httpx."
 
-OpenFile = tuple[str, Callable[[], Any]]  # name of the file, and a function that opens its content from the start
+OpenFile = tuple[str, Callable[[], Any]]  # name of the file, and a function that opens its content
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiCall:
     """A call of the API.
 
-    `form` and `file` make a multipart body. `key`: the Idempotency-Key, with which the call may be repeated.
+    `form` and `file` make a multipart body. `key` is the Idempotency-Key. A call with a key may be repeated.
     """
 
     method: str
@@ -49,7 +49,7 @@ class ApiCall:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the call may be sent again though it may have been executed."""
+        """Whether the call may be sent again even if the server has executed it."""
         return self.method in REPEATABLE or self.key is not None
 
 
@@ -59,7 +59,7 @@ def new_key() -> str:
 
 
 def load_httpx() -> Any:
-    """Return the module httpx. Raises ImportError that says how to install it."""
+    """Return the module httpx. Raise ImportError with installation advice if it is missing."""
     try:
         import httpx
     except ImportError as error:
@@ -121,16 +121,16 @@ class Connection:
             yield from page["results"]
             if page["next"] is None:
                 return
-            # the path alone, since a proxy may have changed scheme or host
+            # only the path, because a proxy may have changed scheme or host
             following = urlsplit(page["next"])
             page = self.get(f"{self._below(following.path)}?{following.query}")
 
     def _below(self, path: str) -> str:
-        """Return a path without the prefix of the server's address."""
+        """Return a path without the path prefix of the server's address."""
         return path.removeprefix(urlsplit(self.url).path)
 
     def address(self, path: str) -> str:
-        """Return the address of a path; a path that does not begin with a slash is below the API."""
+        """Return the URL of a path. A path without a leading slash is relative to the API."""
         return self.url + urljoin(API, path)
 
     def send(self, call: ApiCall) -> httpx.Response:
@@ -196,7 +196,7 @@ class Connection:
 
 
 def _pause(attempt: int) -> float:
-    """Return seconds until the next attempt, so that clients do not all come back at once."""
+    """Return the seconds until the next attempt, with jitter so that clients do not retry at once."""
     return FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.75, 1.25)
 
 
@@ -225,7 +225,7 @@ def _refusal(response: httpx.Response) -> ApiError:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Return the seconds of a Retry-After header, which is a number or a date."""
+    """Parse a Retry-After header, a number or a date, and return seconds. None if it cannot be parsed."""
     if retry_after is None:
         return None
     if retry_after.strip().isdigit():

@@ -1,4 +1,4 @@
-"""Data sets on the server."""
+"""Read, upload and change data sets on the server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RemoteDataset(Resource):
 
     @property
     def target(self) -> str:
-        """The column that trees predict; empty if none was chosen."""
+        """The column that trees predict, or "" if none was chosen."""
         return str(self.data["target"] or "")
 
     @property
@@ -53,7 +53,7 @@ class RemoteDataset(Resource):
         return f"<RemoteDataset '{self.name}', {self.rows:,} rows, target '{self.target}', {self.id}>"
 
     def preview(self, rows: int = 20) -> list[dict[str, str | None]]:
-        """Return the first rows as the server reads them, as texts; an empty cell is None."""
+        """Return the first rows as texts, as the server parsed them. An empty cell is None."""
         page = self._connection.get(f"{self.path}rows/", limit=rows)
         return [dict(zip(page["columns"], row, strict=True)) for row in page["rows"]]
 
@@ -144,7 +144,7 @@ class RemoteDataset(Resource):
         )
 
     def versions(self) -> list[RemoteDataset]:
-        """Return this version and those before it, the newest first."""
+        """Return this version and the earlier ones, newest first."""
         return [RemoteDataset(self._connection, record) for record in self._connection.get(f"{self.path}versions/")]
 
     def contract(self) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class RemoteDataset(Resource):
         return dict(self._connection.get(f"{self.path}contract/"))
 
     def download(self, path: str | Path) -> Path:
-        """Save the rows as a CSV file, each cell as it was read, and return the path."""
+        """Save the parsed rows as a CSV file, and return the path."""
         response = self._connection.send(ApiCall(method="GET", path=f"{self.path}download/", query={"as": "read"}))
         target = Path(path)
         target.write_bytes(response.content)
@@ -164,7 +164,7 @@ class RemoteDataset(Resource):
 
 
 def _merge_by_name(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one change per column; of contradicting ones the last."""
+    """Merge the changes of each column into one. If they contradict, the last one wins."""
     merged: dict[str, dict[str, Any]] = {}
     for change in changes:
         merged.setdefault(change["name"], {}).update(change)
@@ -210,7 +210,10 @@ class Datasets:
         return RemoteDataset(self._connection, self._connection.get(f"datasets/{id}/"))
 
     def list(self, **filters: Any) -> Iterator[RemoteDataset]:
-        """Yield the data sets, the newest first; filters: `name`, `search`, `since`, `until`, `ordering`."""
+        """Yield the caller's data sets, newest first.
+
+        Filters are `name`, `search`, `since`, `until` and `ordering`.
+        """
         return (RemoteDataset(self._connection, record) for record in self._connection.pages("datasets/", **filters))
 
     def __iter__(self) -> Iterator[RemoteDataset]:

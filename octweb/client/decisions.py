@@ -1,4 +1,4 @@
-"""Decisions on record: read them, and record what became of them."""
+"""Read recorded decisions, and record outcomes, overrides and objections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from octweb.client.connection import ApiCall, Connection, new_key
 
 
 class Decisions:
-    """Decisions that the server keeps on record: `client.decisions`.
+    """Decisions that the server has recorded: `client.decisions`.
 
     Examples
     --------
@@ -22,21 +22,24 @@ class Decisions:
         self._connection = connection
 
     def get(self, decision: str) -> dict[str, Any]:
-        """Return a decision with its values, path and later records. Each call is recorded itself."""
+        """Return a decision with its values, path and later records. The server records this access."""
         return dict(self._connection.get(f"decisions/{decision}/"))
 
     def outcome(
         self, decision: str, value: str, *, known_at: str | None = None, source: str | None = None
     ) -> dict[str, Any]:
-        """Record which class came true. The same outcome again adds nothing; another one corrects it."""
+        """Record the class that came true. The same outcome again adds nothing; a different one corrects the record."""
         return self._add(decision, "outcome", value=value, known_at=known_at, source=source)
 
     def override(self, decision: str, label: str, reason: str) -> dict[str, Any]:
-        """Record which class a person decided instead, and why."""
+        """Record the class that a person chose instead, and the reason."""
         return self._add(decision, "override", label=label, reason=reason)
 
     def objection(self, decision: str, reason: str | None = None, **members: str) -> dict[str, Any]:
-        """Record an objection, or its answer: `received`, `text_ref`, `state`, `answer`."""
+        """Record an objection, or the answer to it.
+
+        `members` are `received`, `text_ref`, `state` and `answer`.
+        """
         return self._add(decision, "objection", reason=reason, **members)
 
     def _add(self, decision: str, kind: str, **members: str | None) -> dict[str, Any]:
@@ -59,7 +62,7 @@ class Decisions:
         return self._add_many("outcomes/", rows)
 
     def overrides(self, rows: Sequence[Mapping[str, Any]] | bytes) -> dict[str, int]:
-        """Record many overrides, all or none: rows with `decision`, `label` and `reason`."""
+        """Record many overrides, all or none. Each row has `decision`, `label` and `reason`."""
         return self._add_many("overrides/", rows)
 
     def _add_many(self, path: str, rows: Any) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Exceptions of the client: one class per kind of refusal."""
+"""Define the client's exceptions: one class per kind of refusal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ClientError(Exception):
 
 
 class NoConnectionError(ClientError):
-    """The server cannot be reached, or ended the connection before it answered."""
+    """The server cannot be reached, or closed the connection before it answered."""
 
 
 class ApiError(ClientError):
@@ -81,11 +81,11 @@ class TooLargeError(ApiError):
 
 
 class InvalidValueError(ApiError):
-    """Status 422: the values of the call are invalid; `errors` names them."""
+    """Status 422: values of the call are invalid. `errors` names them."""
 
 
 class RateLimitError(ApiError):
-    """Status 429: too many calls; try again after `retry_after` seconds."""
+    """Status 429: too many calls. Try again after `retry_after` seconds."""
 
 
 class ServerError(ApiError):
@@ -97,7 +97,7 @@ class RunFailedError(ClientError):
 
 
 class WaitTimeoutError(ClientError, TimeoutError):
-    """`wait` reached its timeout; the work continues on the server."""
+    """`wait` reached its timeout. The job continues on the server."""
 
 
 BY_STATUS: dict[int, type[ApiError]] = {

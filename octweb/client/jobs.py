@@ -1,4 +1,4 @@
-"""Work in the background of the server: wait for it; batch predictions."""
+"""Wait for background jobs, and read batch predictions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_OUTAGE_SECONDS = 300.0  # a server that is updated is back by then
 
 
 class RemoteJob(Resource):
-    """Work that the server does in the background."""
+    """A job that the server runs in the background. Base class of runs and batch predictions."""
 
     @property
     def status(self) -> str:
@@ -28,21 +28,21 @@ class RemoteJob(Resource):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the work has ended, in whatever way."""
+        """Whether the job has ended, successfully or not."""
         return self.status in FINISHED
 
     @property
     def error(self) -> str:
-        """Why it failed; empty otherwise."""
+        """Why the job failed; empty otherwise."""
         return str(self.data["error"] or "")
 
     def cancel(self) -> Self:
-        """Cancel it, and return it. A run keeps its best tree so far."""
+        """Cancel the job, and return it. A run keeps its best tree so far."""
         self.data = self._connection.post(f"{self.path}cancel/")
         return self
 
     def delete(self) -> None:
-        """Delete it once it has ended."""
+        """Delete the job once it has ended."""
         self._connection.delete(self.path)
 
     def wait(self, timeout: float | None = None) -> Self:
@@ -81,7 +81,7 @@ class RemoteJob(Resource):
 
 
 def polls(timeout: float | None, clock: Callable[[], float] = time.monotonic) -> Iterator[float | None]:
-    """Yield the seconds until the next look, growing to LONGEST_POLL_SECONDS; None once the timeout is over."""
+    """Yield the seconds until the next poll, growing to LONGEST_POLL_SECONDS. Yield None once the timeout is over."""
     end = None if timeout is None else clock() + timeout
     pause = FIRST_POLL_SECONDS
     while True:
@@ -91,7 +91,7 @@ def polls(timeout: float | None, clock: Callable[[], float] = time.monotonic) ->
 
 
 class RemoteBatch(RemoteJob):
-    """A file that a model predicts in the background.
+    """A batch prediction: a file that a model predicts in the background.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class RemoteBatch(RemoteJob):
 
     @property
     def rows(self) -> int | None:
-        """The number of rows of the file; None before the end."""
+        """The number of rows of the file. None before the job has ended."""
         return None if self.data["rows"] is None else int(self.data["rows"])
 
     @property
@@ -113,23 +113,23 @@ class RemoteBatch(RemoteJob):
 
     @property
     def notes(self) -> list[str]:
-        """How unusual values, such as unseen categories, were treated."""
+        """Notes on how unusual values, such as unseen categories, were treated."""
         return list(self.data["notes"])
 
     @property
     def problems(self) -> list[str]:
-        """Cells that could not be read, with row and column."""
+        """Messages about cells that could not be read, with row and column."""
         return list(self.data["problems"])
 
     def __repr__(self) -> str:
         return f"<RemoteBatch of '{self.data['source_name']}', {self.status}, {self.id}>"
 
     def content(self) -> bytes:
-        """Return the file with the answers."""
+        """Return the content of the result file."""
         return self._connection.send(ApiCall(method="GET", path=f"{self.path}result/")).content
 
     def download(self, path: str | Path) -> Path:
-        """Save the file with the answers, and return the path."""
+        """Save the result file, and return the path."""
         target = Path(path)
         target.write_bytes(self.content())
         return target

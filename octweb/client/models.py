@@ -1,4 +1,4 @@
-"""Models on the server: read, review, serve, predict."""
+"""Read, review, serve and call models on the server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DRY_RUN_HEADER = "Octweb-Dry-Run"
 
 
 class RemoteModel(Resource):
-    """A model on the server: a tree with what is proved of it.
+    """A model on the server: a tree, and what is proved about it.
 
     Examples
     --------
@@ -38,12 +38,12 @@ class RemoteModel(Resource):
 
     @property
     def name(self) -> str:
-        """The name under which versions are served."""
+        """The name under which the model's versions are served."""
         return str(self.data["name"])
 
     @property
     def version(self) -> int:
-        """The number of the version."""
+        """The number of this version."""
         return int(self.data["version"])
 
     @property
@@ -58,7 +58,7 @@ class RemoteModel(Resource):
 
     @property
     def is_served(self) -> bool:
-        """Whether programs reach it by its name."""
+        """Whether programs can call the model by its name."""
         return self.data["served_since"] is not None
 
     @property
@@ -78,12 +78,12 @@ class RemoteModel(Resource):
 
     @property
     def bound(self) -> float | None:
-        """The proved bound of the objective; None for heuristics."""
+        """The proved bound on the objective. None for heuristics."""
         return self._number("bound")
 
     @property
     def gap(self) -> float | None:
-        """The relative distance of objective and bound; None for heuristics."""
+        """The relative gap between objective and bound. None for heuristics."""
         return self._number("gap")
 
     @property
@@ -93,7 +93,7 @@ class RemoteModel(Resource):
 
     @property
     def unseen_accuracy(self) -> float | None:
-        """The accuracy on rows that took no part in the training; None if none were held out."""
+        """The accuracy on held-out rows. None if none were held out."""
         return self._number("unseen_accuracy")
 
     @property
@@ -108,7 +108,7 @@ class RemoteModel(Resource):
 
     @property
     def columns(self) -> list[dict[str, Any]]:
-        """The columns that a row must have; `used`: whether the tree asks it."""
+        """The columns that a row must have. `used` says whether the tree tests the column."""
         return list(self._detail("columns"))
 
     @property
@@ -118,19 +118,19 @@ class RemoteModel(Resource):
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """What is claimed of the tree, as in the model file."""
+        """The certificate: what is claimed about the tree, as in the model file."""
         return dict(self._detail("certificate"))
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Measurements on training, held-out rows and folds, as in the model file."""
+        """Metrics on the training set, held-out rows and folds, as in the model file."""
         return dict(self._detail("metrics"))
 
     def __repr__(self) -> str:
         return f"<RemoteModel '{self.name}' version {self.version}, {self.state}, {self.status}, {self.id}>"
 
     def _detail(self, member: str) -> Any:
-        """Return a member that lists leave out."""
+        """Return a member that lists of models leave out. Read the model again if it is missing."""
         if member not in self.data:
             self.refresh()
         return self.data[member]
@@ -140,7 +140,7 @@ class RemoteModel(Resource):
         return None if value is None else float(value)
 
     def rules(self) -> str:
-        """Return the rules of the tree as text, as its page shows them."""
+        """Return the rules of the tree as text, like its page."""
         return self.export("rules").decode()
 
     def export(self, format: str, path: str | Path | None = None) -> bytes:
@@ -160,7 +160,7 @@ class RemoteModel(Resource):
         return content
 
     def download(self, path: str | Path | None = None) -> TreeClassifier:
-        """Return the model as the fitted classifier of `octweb.load`, and save its file if `path` is given."""
+        """Return the model as a fitted classifier, like `octweb.load`. Save its file if `path` is given."""
         from trainer import load
 
         content = self.export("json", path)
@@ -218,7 +218,10 @@ class RemoteModel(Resource):
         return AnsweredRows(pages)
 
     def predict_frame(self, frame: Any, **options: Any) -> Any:
-        """Return the answers for a pandas data frame as a data frame with the same index; options as in `predict`."""
+        """Predict a pandas data frame, and return the answers as a data frame with the same index.
+
+        Options are those of `predict`.
+        """
         return self.predict(frame, **options).to_frame(index=getattr(frame, "index", None))
 
     def predict_file(self, file: Any, **options: Any) -> RemoteBatch:
@@ -272,7 +275,7 @@ class RemoteModel(Resource):
         return dict(self._connection.get(f"{self.path}review/"))
 
     def ask_for_approval(self, purpose: str = "") -> RemoteModel:
-        """Ask for a review, and return the model."""
+        """Request a review, and return the model."""
         return self._step("ask", purpose)
 
     def withdraw(self) -> RemoteModel:
@@ -280,7 +283,10 @@ class RemoteModel(Resource):
         return self._step("withdraw")
 
     def approve(self, reason: str = "", *, publish: bool | None = None) -> RemoteModel:
-        """Approve the model, as a reviewer. `publish`: whether to serve it; by default if no higher version is served."""
+        """Approve the model, as a reviewer, and return it.
+
+        `publish` says whether to serve it. By default, it is served unless a higher version is.
+        """
         more = {} if publish is None else {"publish": publish}
         return self._step("approve", reason, **more)
 
@@ -293,7 +299,7 @@ class RemoteModel(Resource):
         return self._step("reject", reason)
 
     def retire(self, reason: str = "") -> RemoteModel:
-        """Retire the model: it answers no more calls."""
+        """Retire the model. It then refuses calls."""
         return self._step("retire", reason)
 
     def _step(self, action: str, reason: str = "", **more: Any) -> RemoteModel:
@@ -301,26 +307,26 @@ class RemoteModel(Resource):
         return self
 
     def publish(self, name: str = "") -> RemoteModel:
-        """Serve the approved model under its name, or under another one."""
+        """Serve the approved model under its name, or under another one, and return it."""
         self.data = self._connection.post(f"{self.path}publish/", {"name": name})
         return self
 
     def stop_serving(self) -> RemoteModel:
-        """Stop serving the model; it stays approved."""
+        """Stop serving the model, and return it. It stays approved."""
         self._connection.delete(f"{self.path}publish/")
         return self.refresh()
 
     def share(self, username: str, level: str = "read") -> None:
-        """Let another user read the model, or use it."""
+        """Share the model with another user, who may read it or use it, depending on `level`."""
         self._connection.post(f"{self.path}shares/", {"username": username, "level": level})
 
     def decisions(self, **filters: Any) -> Iterator[dict[str, Any]]:
-        """Yield the decisions of the model on record, the newest first, without the values of their rows."""
+        """Yield the recorded decisions of the model, newest first, without the values of their rows."""
         return self._connection.pages(f"{self.path}decisions/", **filters)
 
 
 class Models:
-    """Models: your own, approved ones and those shared with you; `client.models`."""
+    """Models that the caller may use: own, approved and shared ones; `client.models`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -353,9 +359,9 @@ class Models:
         return chosen[0]
 
     def list(self, **filters: Any) -> Iterator[RemoteModel]:
-        """Yield models, the newest first.
+        """Yield models, newest first.
 
-        Filters: `name`, `state`, `status`, `method`, `dataset`, `search`, `since`, `until`, `ordering`.
+        Filters are `name`, `state`, `status`, `method`, `dataset`, `search`, `since`, `until` and `ordering`.
         """
         return (RemoteModel(self._connection, record) for record in self._connection.pages("models/", **filters))
 

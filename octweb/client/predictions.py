@@ -1,4 +1,4 @@
-"""Answers of a model for rows that were sent in a call."""
+"""Hold the answers of a model to the rows of a call."""
 
 from __future__ import annotations
 
@@ -93,11 +93,14 @@ class AnsweredRows(Sequence[Prediction]):
 
     @property
     def decisions(self) -> list[str | None]:
-        """The id of each decision on record; None where none is kept."""
+        """The id of each recorded decision, or None where the server records none."""
         return [answer.decision for answer in self]
 
     def to_frame(self, index: Any = None) -> Any:
-        """Return the answers as a pandas data frame: `label`, `probability …` of each class, `leaf`, `decision`."""
+        """Return the answers as a pandas data frame.
+
+        Its columns are `label`, one `probability …` per class, `leaf` and `decision`.
+        """
         import pandas
 
         records = []

@@ -1,4 +1,4 @@
-"""Base class of what the server stores."""
+"""Base class of objects on the server."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ class Resource:
         return hash((type(self), self.id))
 
     def refresh(self) -> Self:
-        """Read the object again, and return it."""
+        """Read the object again from the server, and return it."""
         self.data = self._connection.get(self.path)
         return self

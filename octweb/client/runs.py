@@ -1,4 +1,4 @@
-"""Training runs: follow the progress of a search and fetch its model."""
+"""Follow training runs on the server, and fetch their models."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from octweb.client.models import RemoteModel
 
 @dataclass(frozen=True, kw_only=True)
 class SearchProgress:
-    """The state of a search at one moment.
+    """The state of a search at one moment, as `RemoteRun.progress` yields it.
 
     Attributes
     ----------
     seconds : float
         Since the search began.
     phase : str
-        What the search does.
+        Current activity of the search.
     incumbent, bound, gap : float or None
-        Objective of the best tree so far, its upper bound, and the relative distance of both; None if not known.
+        Objective of the best tree so far, its upper bound, and the relative gap between them; None if not known.
     leaves : int or None
         Leaves of the best tree so far.
     data : mapping
@@ -42,7 +42,7 @@ class SearchProgress:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> SearchProgress:
-        """Return a record of the API as an object."""
+        """Create a SearchProgress from a progress record of the API."""
         known = {name: record.get(name) for name in ("incumbent", "bound", "gap", "leaves")}
         return cls(seconds=float(record.get("t", 0.0)), phase=str(record.get("phase", "")), data=record, **known)  # type: ignore[arg-type]
 
@@ -72,15 +72,15 @@ class RemoteRun(RemoteJob):
 
     @property
     def last(self) -> SearchProgress | None:
-        """The newest record of the progress, as of the last `refresh`; None before the first one."""
+        """The newest progress record at the last `refresh`. None if there was none."""
         record = self.data["progress"]
         return SearchProgress.of(record) if record else None
 
     @property
     def model(self) -> RemoteModel:
-        """The trained model.
+        """The trained model, read from the server.
 
-        Raises RunFailedError while there is none.
+        Raises RunFailedError if there is none, or none yet.
         """
         if self.data["model"] is None:
             raise RunFailedError(f"{self!r} has no model. {self.error}".strip())
@@ -115,7 +115,7 @@ class RemoteRun(RemoteJob):
             time.sleep(pause)
 
     def again(self, dataset: Any = None) -> RemoteRun:
-        """Queue a run with the same settings, on the same data set or another one, and return it."""
+        """Queue a run with the same settings, on the same or another data set, and return it."""
         body = {} if dataset is None else {"dataset": getattr(dataset, "id", dataset)}
         return RemoteRun(self._connection, self._connection.post(f"{self.path}again/", body, key=new_key()))
 
@@ -135,7 +135,10 @@ class Runs:
         return RemoteRun(self._connection, self._connection.get(f"runs/{id}/"))
 
     def list(self, **filters: Any) -> Iterator[RemoteRun]:
-        """Yield the runs, the newest first; filters: `status`, `dataset`, `search`, `since`, `until`, `ordering`."""
+        """Yield the caller's runs, newest first.
+
+        Filters are `status`, `dataset`, `search`, `since`, `until` and `ordering`.
+        """
         return (RemoteRun(self._connection, record) for record in self._connection.pages("runs/", **filters))
 
     def __iter__(self) -> Iterator[RemoteRun]:

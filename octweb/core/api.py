@@ -11,7 +11,7 @@ from octweb.core.problems import CONTENT_TYPE
 
 
 class ProblemErrorSerializer(serializers.Serializer):
-    """One invalid member."""
+    """An invalid member of the call."""
 
     attr = serializers.CharField(allow_null=True)
     detail = serializers.CharField()
@@ -30,7 +30,7 @@ class ProblemSerializer(serializers.Serializer):
 
 
 def PROBLEMS(*statuses: int) -> dict[Any, OpenApiResponse]:
-    """Return problem responses for an OpenAPI annotation."""
+    """Return the problem responses of these statuses for an OpenAPI annotation."""
     return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer) for status in statuses}
 
 
@@ -44,7 +44,7 @@ class StrictTextField(serializers.CharField):
 
 
 class Name(StrictTextField):
-    """An optional name. Spaces are not stripped, so that `octweb.core.names` can refuse a blank one."""
+    """An optional name. Spaces are not stripped, so `octweb.core.names` can refuse a blank name."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, "default": "", "allow_blank": True, "trim_whitespace": False} | options)

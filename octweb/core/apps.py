@@ -1,4 +1,4 @@
-"""Shared pieces of the application: ownership, problem details, pages, permissions."""
+"""Django app of the shared parts: ownership, problem details, pagination, permissions."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""Make responses downloads."""
+"""Turn responses into downloads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ Answer = TypeVar("Answer", bound=HttpResponseBase)
 
 
 def as_file(answer: Answer, name: str) -> Answer:
-    """Make the response a download and return it. `name` must be safe in a header; it is used unchanged."""
+    """Mark the response as a download, and return it. `name` is used unchanged, so it must be safe in a header."""
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

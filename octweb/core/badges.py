@@ -1,4 +1,4 @@
-"""Texts and styles of badges: claims, job states, review states."""
+"""Define badges of claims, job states and review states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK = {
 
 @dataclass(frozen=True)
 class Badge:
-    """Style, icon, words, and an explaining sentence."""
+    """Style, icon, text and tooltip of a badge."""
 
     style: str
     icon: str
@@ -54,5 +54,5 @@ STATES = {
 
 
 def claim(kind: str, words: str, tip: str) -> Badge:
-    """Return a badge with the style and icon of a kind of claim."""
+    """Return a badge in the style of a kind of claim."""
     return Badge(*LOOK[kind], words, tip)

@@ -1,7 +1,7 @@
 """Close client sockets that keep a thread waiting too long.
 
-Time counts while a thread waits to receive a request or to send a response. Python's timeouts restart with every byte,
-so a client that sends one byte per second could hold its thread for days.
+Time counts while a thread waits to receive a request or to send a response. Python's timeouts restart with every byte.
+A client that sends one byte per second could therefore hold its thread for days.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from octweb.environment import integer
 
 # a client may keep a thread waiting this long; nginx has the same limit
 BASE_SECONDS = integer("OCTWEB_CLIENT_SECONDS", 60)
-BYTES_PER_SECOND = 1_000  # the client earns one more second with this number of bytes
-FULL_BASE_SECONDS = 2.0  # these limits apply while other requests wait because all threads are busy
+BYTES_PER_SECOND = 1_000  # a client gains one second for each of these bytes that it transfers
+FULL_BASE_SECONDS = 2.0  # limits while other requests wait because all threads are busy
 FULL_BYTES_PER_SECOND = 100_000
 ANSWER_SECONDS = 1.0  # time to send the response to a client whose request was cut off
 PIECE_BYTES = 1 << 14  # a response is sent in pieces of this size, so that its progress counts
 
 
 class ClientSocket(socket.socket):
-    """A connection that counts how long its client keeps a thread waiting during the current request."""
+    """A client connection that measures how long the client keeps a thread waiting during a request."""
 
     def __init__(self, accepted: socket.socket) -> None:
         super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
@@ -34,7 +34,7 @@ class ClientSocket(socket.socket):
         self.begin_call()
 
     def begin_call(self) -> None:
-        self.late = 0.0  # seconds that the client kept us waiting, minus the seconds that it earned by bytes
+        self.late = 0.0  # seconds that the client kept us waiting, minus seconds gained by transferred bytes
         self.late_if_full = 0.0
         self.since: float | None = None  # time at which the current wait began
 
@@ -66,7 +66,7 @@ class ClientSocket(socket.socket):
         return sent
 
     def cut_off_if_slow(self, now: float, *, full: bool) -> None:
-        """End the current wait if the client took too long; `full` means that requests wait for a thread."""
+        """End the current wait if the client took too long. `full` means that other requests wait for a thread."""
         since = self.since
         if since is None:
             return
@@ -82,7 +82,7 @@ class ClientSocket(socket.socket):
                 self.shutdown(socket.SHUT_RDWR)
 
     def _count(self, size_of: Callable[[Any], int], sending: bool, move: Callable[..., Any], *arguments: Any) -> Any:
-        """Transfer bytes, and count time and bytes."""
+        """Transfer bytes with `move`, and account for the time and the bytes."""
         since = time.monotonic()
         self.sending = sending
         self.since = since
@@ -99,15 +99,15 @@ class ClientSocket(socket.socket):
 
 
 class Clients:
-    """The connections whose requests occupy a thread."""
+    """Connections whose requests occupy a thread. The worker cuts off the slow ones."""
 
     def __init__(self) -> None:
         self._sockets: set[ClientSocket] = set()
 
     @contextlib.contextmanager
     def call(self, sock: socket.socket) -> Any:
-        """Watch the client during one request."""
-        if not isinstance(sock, ClientSocket):  # connections with TLS are sockets of another class
+        """Monitor the client during one request."""
+        if not isinstance(sock, ClientSocket):  # TLS connections are sockets of another class
             yield
             return
         sock.begin_call()
@@ -118,6 +118,6 @@ class Clients:
             self._sockets.discard(sock)
 
     def cut_off_slow(self, now: float, *, full: bool) -> None:
-        """Cut off slow clients. With `full` (requests wait for a thread), the stricter limits apply."""
+        """Cut off slow clients. With `full`, requests wait for a thread, and the stricter limits apply."""
         for sock in list(self._sockets):
             sock.cut_off_if_slow(now, full=full)

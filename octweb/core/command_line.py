@@ -13,7 +13,7 @@ from trainer.cli import COMMANDS
 NO_TABLES = ("no such table", "does not exist", "undefinedtable")  # how SQLite and PostgreSQL report a missing table
 MIGRATE = "The database has no tables yet, or those of an older version. Run `{program} migrate` first."
 
-CANNOT_OPEN = "unable to open database file"  # SQLite reports this if the folder is missing or cannot be written
+CANNOT_OPEN = "unable to open database file"  # SQLite reports this if the folder is missing or not writable
 ANOTHER_FOLDER = "Set OCTWEB_DATA_DIR to a folder that can be written."
 # All Django commands have these options; the parsers of the library do not.
 DJANGO_OPTIONS = (
@@ -22,10 +22,10 @@ DJANGO_OPTIONS = (
 
 
 def run(arguments: list[str]) -> None:
-    """Run the command named by these arguments; the first is the program's name.
+    """Run the command named by the arguments. The first argument is the program's name.
 
-    The commands of the library run without Django, unless an option of Django is given.
-    Ends with status 1 and one sentence if the database has no tables, or the data folder cannot be written.
+    Commands of the library run without Django, unless an option of Django is given. Exit with status 1 and one sentence
+    if the database has no tables, or the data folder is not writable.
     """
     command = "".join(arguments[1:2])
     if command in COMMANDS and not any(argument.partition("=")[0] in DJANGO_OPTIONS for argument in arguments):
@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> None:
 
 
 def _mendable(error: Exception, program: str) -> str:
-    """Return the sentence that says what to do about this error, or an empty text for any other error."""
+    """Return a sentence with a remedy for a common error, or "" for any other error."""
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
 

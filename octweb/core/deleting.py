@@ -14,7 +14,7 @@ from octweb.core.problems import Conflict
 
 
 def protecting(thing: Deletable) -> dict[str, int]:
-    """Return the number of undeleted objects that need this one, by their plural names."""
+    """Count the undeleted objects that depend on this one, by their plural names."""
     counts = {}
     for relation in thing._meta.related_objects:
         model: Any = relation.related_model
@@ -51,7 +51,7 @@ def bring_back(thing: Deletable) -> None:
 
 
 def _takes_along(thing: Deletable) -> bool:
-    """Return whether purging it would cascade to an object that is soft-deletable itself."""
+    """Return whether purging this object would cascade to a soft-deletable object."""
     return any(
         relation.related_model._default_manager.filter(**{relation.field.name: thing}).exists()
         for relation in thing._meta.related_objects
@@ -60,7 +60,7 @@ def _takes_along(thing: Deletable) -> bool:
 
 
 def purge(model: type[Deletable], now: datetime) -> int:
-    """Purge objects that were deleted long enough ago. Returns their number.
+    """Purge objects whose time to restore them is over, and return how many.
 
     An object stays, hidden, while soft-deletable objects depend on it.
     """
@@ -72,6 +72,6 @@ def purge(model: type[Deletable], now: datetime) -> int:
             with transaction.atomic():
                 thing.delete()
         except ProtectedError:
-            continue  # others still depend on this object; they are purged first, and a later call removes it
+            continue  # other objects still depend on this one; a later call removes it after them
         removed += 1
     return removed

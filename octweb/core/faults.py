@@ -1,4 +1,4 @@
-"""Errors of stored files. Imports nothing heavy, since child processes use it."""
+"""Define errors of stored files. Imports nothing heavy, because child processes use it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from trainer.errors import DataError, ModelFileError
 
 
 class DamagedDocument(ModelFileError):
-    """The stored document of a model was changed."""
+    """The stored document of a model was changed outside octweb."""
 
 
 class StoreUnavailable(DataError):

@@ -1,7 +1,7 @@
-"""File store: a local folder, or a bucket shared by all hosts.
+"""Access the file store: a local folder, or a bucket shared by all hosts.
 
-Readers of tables need a local path. In a folder this is the file itself; from a bucket, a copy is downloaded once and
-cached in the data folder. Stored files never change and names are never reused, so a copy is never stale.
+Code that reads tables needs a local path. In a folder, this is the file itself. From a bucket, a copy is downloaded
+once and cached in the data folder. Stored files never change and names are never reused, so a copy is never stale.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ from octweb.private_files import protect_folder
 log = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
-ORPHAN_LIFE = timedelta(days=1)  # a younger file without a database row may belong to an upload that is still running
-KEEP_SECONDS = 24 * 3600.0  # local copies that nobody used for longer are removed
-IN_USE_SECONDS = 600.0  # copies used more recently than this are never removed, since a process may still read them
+ORPHAN_LIFE = timedelta(days=1)  # younger files without a database row may belong to a running upload
+KEEP_SECONDS = 24 * 3600.0  # local copies that were not used for this time are removed
+IN_USE_SECONDS = 600.0  # copies used more recently are never removed, because a process may still read them
 
 
 def local_path(file: FieldFile) -> Path:
-    """Return a local path of a stored file. Raises FileNotFoundError, or StoreUnavailable if the store does not respond."""
+    """Return a local path of a stored file.
+
+    Raises FileNotFoundError, and StoreUnavailable if the store does not respond.
+    """
     try:
         return Path(file.path)
     except NotImplementedError:
@@ -42,7 +45,7 @@ def local_path(file: FieldFile) -> Path:
 
 
 def protect_stored() -> None:
-    """Remove the permissions of other users from the data folder and the folder of files."""
+    """Remove other users' permissions on the data folder and the file folder."""
     protect_folder(settings.DATA_DIR)
     with contextlib.suppress(NotImplementedError):  # a bucket has no local path
         files = Path(default_storage.path(""))
@@ -51,9 +54,9 @@ def protect_stored() -> None:
 
 
 def remove(storage: Storage, name: str) -> None:
-    """Remove a stored file and the copy on this host.
+    """Remove a stored file and its copy on this host.
 
-    The database no longer refers to the file, so a store that does not respond is only logged.
+    The database no longer refers to the file. If the store does not respond, the error is only logged.
     """
     _place(name).unlink(missing_ok=True)
     try:
@@ -63,13 +66,13 @@ def remove(storage: Storage, name: str) -> None:
 
 
 def age(name: str, now: datetime) -> timedelta:
-    """Return the time since a stored file was changed."""
+    """Return the time since a stored file was last changed."""
     moment = default_storage.get_modified_time(name)
     return now - (moment if timezone.is_aware(moment) else timezone.make_aware(moment))
 
 
 def remove_unknown(folder: str, known: Iterable[str], now: datetime) -> int:
-    """Remove stored files of a folder that are not in `known` and older than any running upload. Returns their number."""
+    """Remove files of a folder that are not in `known` and too old for a running upload. Return how many."""
     try:
         _, names = default_storage.listdir(folder)
     except FileNotFoundError:
@@ -86,7 +89,11 @@ def remove_unknown(folder: str, known: Iterable[str], now: datetime) -> int:
 
 
 def place_in(file: FieldFile, target: Path) -> Path:
-    """Link the stored file or its copy at `target`, and return a path that stays valid. Raises FileNotFoundError."""
+    """Return a stable local path of a stored file. Raises FileNotFoundError.
+
+    A file in a folder store keeps its own path. A copy from a bucket is linked at `target`, because the cache may evict
+    it.
+    """
     path = local_path(file)
     if not path.is_file():
         raise FileNotFoundError(f"The stored file {file.name} is gone.")
@@ -94,13 +101,13 @@ def place_in(file: FieldFile, target: Path) -> Path:
         return path
     try:
         os.link(path, target)
-    except OSError:  # the folders are on different disks, where links are impossible
+    except OSError:  # the folders are on different file systems, where hard links are impossible
         shutil.copyfile(path, target)
     return target
 
 
 def tidy() -> int:
-    """Evict copies that were not used recently, and the oldest if there are too many. Returns their number."""
+    """Evict copies that were not used recently. If the rest is too large, evict the oldest. Return how many."""
     copies = sorted(_copies(), key=lambda copy: copy[0], reverse=True)
     now = time.time()
     total = 0
@@ -115,7 +122,7 @@ def tidy() -> int:
 
 
 def _copies() -> Iterator[tuple[float, int, Path]]:
-    """Return time of last use, size and path of every copy."""
+    """Yield the time of last use, size and path of every copy."""
     if not _folder().is_dir():
         return
     for path in _folder().iterdir():
@@ -129,7 +136,7 @@ def _folder() -> Path:
 
 
 def _place(name: str) -> Path:
-    # The local name is a digest, because a name from the store could point outside this folder.
+    # the local name is a digest, because a name from the store could point outside this folder
     return _folder() / (hashlib.sha256(name.encode()).hexdigest() + Path(name).suffix)
 
 

@@ -1,4 +1,7 @@
-"""Search, dates and order of the API's lists: `?search=`, `?since=`, `?until=`, `?ordering=`."""
+"""Search, filter by date and sort the lists of the API.
+
+The query parameters are `search`, `since`, `until` and `ordering`.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,19 @@ SEARCH = "search"
 SINCE = "since"
 UNTIL = "until"
 ORDERING = "ordering"
-NEWEST = "-created"  # the order without `ordering`, whose pages have cursors
+NEWEST = "-created"  # default order; only this one supports cursors
 MAX_SEARCH = 200  # characters
 
 
 class ListFilters(BaseFilterBackend):
-    """Filter and sort the list of a view.
+    """Filter and sort the list of a view by query parameters.
 
-    `search_fields` of the view are the searched fields, and `ordering_fields` maps values of `ordering` to fields. A
-    view without both has no such parameters. `since` and `until` bound the field `created`.
+    `search_fields` of the view are the searched fields. `ordering_fields` maps values of `ordering` to fields. A view
+    without `search_fields` has none of these parameters. `since` and `until` bound the field `created`.
     """
 
     def filter_queryset(self, request: Request, queryset: QuerySet, view: Any) -> QuerySet:
-        """Return the rows that pass the filters, in the wanted order. Raises ValidationError."""
+        """Return the rows that pass the filters, in the requested order. Raises ValidationError."""
         if not hasattr(view, "search_fields"):
             return queryset
         query = request.query_params
@@ -73,7 +76,7 @@ class ListFilters(BaseFilterBackend):
 
 
 def is_by_number(request: Request) -> bool:
-    """Return whether the list has an order whose pages need numbers."""
+    """Return whether the requested order supports only page numbers, not cursors."""
     return request.query_params.get(ORDERING, NEWEST) != NEWEST
 
 
@@ -98,7 +101,10 @@ def _moment(name: str, text: str, clock: time) -> datetime:
 
 
 def moment_in(text: str, clock: time) -> datetime | None:
-    """Parse a time, or a date as its `clock`, by default in the zone of the site; None for other texts."""
+    """Parse a time, or a date, to which `clock` is added. Return None for other texts.
+
+    Without a zone, the site's zone is used.
+    """
     try:
         day = parse_date(text.strip())
         moment = datetime.combine(day, clock) if day is not None else parse_datetime(text.strip())

@@ -1,4 +1,4 @@
-"""Forms with error messages that name the field and what it accepts."""
+"""Provide forms with error messages that name the field and what it accepts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Says = Callable[[forms.Field, dict[str, Any]], str]
 
 
 class SaidForm(forms.Form):
-    """A form that replaces Django's default messages by ones that name the field and its limits."""
+    """A form that replaces Django's default messages with messages that name the field and its limits."""
 
     def add_error(self, field: str | None, error: Any) -> None:
         if field is not None and isinstance(error, ValidationError) and not hasattr(error, "error_dict"):
@@ -21,7 +21,7 @@ class SaidForm(forms.Form):
 
 
 def _error_message(field: forms.Field, error: ValidationError) -> ValidationError:
-    """Return the error with our message, unless the form or field has its own."""
+    """Return the error with our message, unless the form or field has its own message."""
     says = SAYS.get(error.code or "")
     if says is None or not _of_django(field, error):
         return error
@@ -29,7 +29,10 @@ def _error_message(field: forms.Field, error: ValidationError) -> ValidationErro
 
 
 def _of_django(field: forms.Field, error: ValidationError) -> bool:
-    """Return whether the message is Django's default. Messages of limits come from validators, which our forms do not set."""
+    """Return whether the message is Django's default.
+
+    Messages of limits come from validators, which our forms do not set.
+    """
     defaults = [vars(base).get("default_error_messages", {}) for base in type(field).__mro__]
     known = [messages[error.code] for messages in defaults if error.code in messages]
     return error.code not in ("required", "invalid", "invalid_choice") or error.message in known

@@ -1,7 +1,7 @@
-"""Threaded gunicorn worker, optimised for many small calls.
+"""Gunicorn worker with threads, optimised for many small calls.
 
-One thread at a time, which has the turn, serves the predictions of all connections. It keeps the turn during small
-calls. A longer or other call passes the turn to another thread (docs/decisions.md).
+One thread at a time holds the turn: it serves the predictions of all connections. It keeps the turn during small calls.
+For a long call, or a call of another kind, it passes the turn to another thread (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ from octweb.core.client_sockets import Clients, ClientSocket
 from octweb.core.one_write import FixedConfig, answer_in_one_write
 
 VERSION = (27, 0)  # tested version of gunicorn; other versions get the plain gthread worker
-# In this order: time that a turn waits for a call, the longest call that keeps the turn, and the longest round before
-# connections are returned to the main thread.
+# in this order: time that the turn waits for a call, longest call that keeps the turn, and longest round before
+# connections are returned to the main thread
 PATIENCE_MS = 1
 TURN_SECONDS = 0.02
 ROUND_SECONDS = 0.5
-BRIEF = ("/infer", "/predict/", "/invocations")  # the paths of prediction calls end like this
-STARVED_SECONDS = 0.5  # slow clients lose their threads if a turn waits longer than this for one
+BRIEF = ("/infer", "/predict/", "/invocations")  # paths of prediction calls end like this
+STARVED_SECONDS = 0.5  # if a turn waits longer than this for a thread, slow clients lose theirs
 FULL = 0.8  # above this share of `worker_connections`, idle connections are closed
 
 
 class TurnWorker(ThreadWorker):
-    """`--worker-class octweb.core.gunicorn_worker.Worker`"""
+    """Worker class that keeps the predictions of all connections in one thread.
+
+    Use it with `--worker-class octweb.core.gunicorn_worker.Worker`.
+    """
 
     cfg: Any
 
@@ -44,10 +47,10 @@ class TurnWorker(ThreadWorker):
         self._clients = Clients()
         self.cfg = FixedConfig(self.cfg)
         self._lock = threading.Lock()  # guards the attributes below
-        # its thread, the start of its call (`since`), and the end of its round (`until`)
+        # thread that holds the turn, start of its call (`since`), and end of its round (`until`)
         self._turn: SimpleNamespace | None = None
-        self._arrived: deque[TConn] = deque()  # connections with a call; the main thread puts them here
-        self._ready: deque[TConn] = deque()  # connections with a call; the turn answers them next
+        self._arrived: deque[TConn] = deque()  # connections with a call, queued by the main thread
+        self._ready: deque[TConn] = deque()  # connections with a call, which the turn answers next
         self._at_hand: dict[int, TConn] = {}  # descriptor → idle connection that the turn polls
 
     def run(self) -> None:
@@ -55,7 +58,7 @@ class TurnWorker(ThreadWorker):
         super().run()
 
     def accept(self, listener: Any) -> None:
-        """Accept a connection in the main thread. It occupies no thread before its first call arrives."""
+        """Accept a connection in the main thread. It occupies no thread until its first call arrives."""
         try:
             sock, address = listener.accept()
         except OSError:  # another process accepted the connection, or no descriptor is free
@@ -73,7 +76,7 @@ class TurnWorker(ThreadWorker):
             min(quiet, key=lambda conn: conn.timeout).timeout = 0.0
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Queue a connection with a call, in the main thread; begin a turn if there is none."""
+        """Queue a connection with a call, in the main thread. Begin a turn if there is none."""
         if self.cfg.is_ssl:  # polling cannot see bytes that TLS has already buffered
             return super().enqueue_req(conn)
         with self._lock:
@@ -81,7 +84,7 @@ class TurnWorker(ThreadWorker):
             return None if self._turn else self._begin()
 
     def _begin(self) -> None:
-        """End the current turn, and begin another if connections wait."""
+        """End the current turn. Begin another if connections wait."""
         self._turn = None
         if self._arrived or self._ready or self._at_hand:
             now = time.monotonic()
@@ -91,7 +94,7 @@ class TurnWorker(ThreadWorker):
                 self._turn = turn
 
     def _watch(self) -> None:
-        """Pass on the turn of a long call, and cut off slow clients, until the process ends."""
+        """Loop until the process ends: pass on the turn of a long call, and cut off slow clients."""
         while True:
             time.sleep(TURN_SECONDS)
             turn = self._turn
@@ -104,7 +107,7 @@ class TurnWorker(ThreadWorker):
                         self._begin()
 
     def handle_request(self, req: Any, conn: TConn) -> bool:
-        """Handle a request. All but predictions may block, so they give up the turn first."""
+        """Handle a request. Calls other than predictions may block, so they give up the turn first."""
         if req.path.endswith(BRIEF):
             return answer_in_one_write(self, req, conn)
         with self._lock:
@@ -113,7 +116,7 @@ class TurnWorker(ThreadWorker):
         return super().handle_request(req, conn)
 
     def _serve(self, turn: SimpleNamespace) -> None:
-        """Handle requests until the turn is lost or no connection is ready."""
+        """Handle requests until the thread loses the turn or no connection is ready."""
         turn.thread = threading.get_ident()
         listening = select.poll()
         with self._lock:
@@ -135,7 +138,7 @@ class TurnWorker(ThreadWorker):
                     self._return(conn, keepalive)
 
     def _next(self, turn: SimpleNamespace, listening: select.poll) -> TConn | None:
-        """Return a connection with a request; None if the turn has ended."""
+        """Return a connection with a request, or None if the turn has ended."""
         while self._turn is turn:
             with self._lock:
                 if self._ready and self._turn is turn:
@@ -157,9 +160,9 @@ class TurnWorker(ThreadWorker):
         return None
 
     def _return(self, conn: TConn, keepalive: Any) -> None:
-        """Return a connection to the main thread, which polls it or counts it as closed.
+        """Return a connection to the main thread, which polls it, or counts it as closed.
 
-        Closing takes up to two seconds, so it has its own thread.
+        Closing takes up to two seconds, so it runs in a thread of its own.
         """
         future: Future[Any] = Future()
         back = partial(self.method_queue.defer, self.finish_request, conn, future)

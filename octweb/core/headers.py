@@ -1,4 +1,4 @@
-"""Security headers, for responses sent before the middleware that sets them."""
+"""Build security headers for responses that bypass the middleware."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Execute a creating call once, however often it is sent with the same Idempotency-Key."""
+"""Execute a creating call only once, even if it is sent again with the same Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Handler = Callable[..., Response]
 
 
 class InProgress(Conflict):
-    """A call with the same key is being executed."""
+    """Another call with the same key is still running."""
 
     wait = 1  # seconds that the client should wait before it tries again
 
 
 def key_of(request: Request) -> str:
-    """Return the Idempotency-Key of a call; empty if it has none. Raises ValidationError for an invalid one."""
+    """Return the Idempotency-Key of a call, or "". Raises ValidationError for an invalid key."""
     key = request.headers.get(HEADER, "").strip()
     if len(key) > MAX_KEY or not (key.isascii() and key.isprintable()):
         raise ValidationError(
@@ -98,9 +98,9 @@ def _idempotent(handler: Handler, *, keep: Callable[[Any], str], restore: Callab
 
 
 def _claim(owner: Any, key: str, digest: str) -> tuple[StoredAnswer, bool]:
-    """Return the stored answer of a key, and whether this call has to make it.
+    """Return the stored answer of a key, and whether this call has to produce it.
 
-    Raises Unprocessable for a key of another call, and InProgress while the first call is executed.
+    Raises Unprocessable if the key belongs to a different call, and InProgress while the first call is running.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -155,7 +155,7 @@ def digest_of(request: Request) -> str:
 
 
 def document_keys(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add the header to every creating call of the OpenAPI document. drf-spectacular calls this."""
+    """Add the Idempotency-Key header to every creating call of the OpenAPI document. A hook of drf-spectacular."""
     for operations in result["paths"].values():
         call = operations.get("post", {})
         if "201" in call.get("responses", {}):

@@ -1,6 +1,6 @@
 """Wrap the commands of `trainer.cli` as Django commands.
 
-`manage.py help` and `call_command` need them.
+`manage.py help` and `call_command` need this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trainer.cli import command as library
 
 
 def django_command(name: str) -> type[BaseCommand]:
-    """Return the Django command that runs a command of `trainer.cli`."""
+    """Return the Django command class that runs a command of `trainer.cli`."""
     command = library.load(name)
 
     class Command(BaseCommand):

@@ -1,4 +1,4 @@
-"""Server limits on one training, by the name of the bounded setting."""
+"""Server limits on a training, by parameter name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNITS = {"time_limit": "s", "memory_limit": "MB", "threads": "threads"}
 
 
 def server_limits() -> dict[str, int]:
-    """Return the largest allowed value of each bounded setting, read from the environment at start."""
+    """Return the server's limit of each bounded parameter."""
     return {
         "time_limit": settings.MAX_TRAINING_SECONDS,
         "memory_limit": settings.MAX_TRAINING_MB,
@@ -20,5 +20,5 @@ def server_limits() -> dict[str, int]:
 
 
 def allowed(parameters: Mapping[str, Any], name: str) -> float:
-    """Return the requested value of a setting, or the server's limit if none was requested."""
+    """Return the requested value of a parameter, or the server's limit if none was requested."""
     return float(parameters.get(name) or server_limits()[name])

@@ -11,14 +11,14 @@ from django.http import QueryDict
 
 from octweb.core.methods import method_has
 
-PAGE_SIZE = 30  # rows on one page of a list
+PAGE_SIZE = 30  # rows per page
 
 
 class ListPaginator(Paginator):
-    """Pages of a queryset that read full rows only for the page shown."""
+    """Paginator that reads full rows only for the requested page."""
 
     def page(self, number: Any) -> Page:
-        """Return a page: select its primary keys first, by an index if possible, then read these rows."""
+        """Return a page. Select only its primary keys first, by an index if possible, then read these rows."""
         number = self.validate_number(number)
         start = (number - 1) * self.per_page
         keys = list(self.object_list.values_list("pk", flat=True)[start : start + self.per_page])
@@ -27,12 +27,12 @@ class ListPaginator(Paginator):
 
 
 def page_of(rows: QuerySet, query: QueryDict) -> Page:
-    """Return the page named by the query; the first or the last one if that page does not exist."""
+    """Return the page that the query names. If it does not exist, return the first or the last page."""
     return ListPaginator(rows, PAGE_SIZE).get_page(query.get("page"))
 
 
 def with_words(queryset: QuerySet, words: str, fields: Sequence[str]) -> QuerySet:
-    """Keep rows that have every word in some field. The field `method` also matches titles of methods."""
+    """Keep rows in which every word occurs in some field. The field `method` also matches method titles."""
     for word in words.split():
         condition = Q()
         for field in fields:
@@ -44,7 +44,7 @@ def with_words(queryset: QuerySet, words: str, fields: Sequence[str]) -> QuerySe
 def narrowed(
     queryset: QuerySet, query: QueryDict, *, fields: Sequence[str], sorts: Mapping[str, tuple[str, str]]
 ) -> tuple[QuerySet, dict[str, Any]]:
-    """Filter rows by the words of `q`, sort them by `sort`, and return them with the context of the list's form.
+    """Filter rows by the words of `q`, and sort them by `sort`. Return them with the context of the list's form.
 
     `sorts` maps a key to its label and field, with a minus for descending order. Rows without a value come last.
     """

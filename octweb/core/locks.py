@@ -1,4 +1,4 @@
-"""Locks of the database that make counting and writing one step."""
+"""Make counting and writing atomic with database locks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from django.db import connection
 
 
 def hold_lock(name: str) -> None:
-    """Wait for the lock `name` and hold it until the transaction ends.
+    """Wait for the lock `name`, and hold it until the transaction ends.
 
-    Call it inside `transaction.atomic()`, before rows are counted against a limit.
-    SQLite needs no lock: each transaction holds the only write lock from its start (`transaction_mode` IMMEDIATE).
+    Call it inside `transaction.atomic()`, before counting rows against a limit. SQLite needs no lock: each transaction
+    holds the only write lock from its start (`transaction_mode` IMMEDIATE).
     """
     if connection.vendor != "postgresql":
         return

@@ -1,4 +1,4 @@
-"""Titles of methods, and search by title or id."""
+"""Look up titles of methods, and search by title or id."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from django.db.models import Q
 
 
 def title_of(method: str) -> str:
-    """Return the title of a method; unknown ids, such as those of imported models, are returned unchanged."""
+    """Return the title of a method. Unknown ids, such as those of imported models, are returned unchanged."""
     return _titles().get(method, method)
 
 
 def method_has(word: str, field: str = "method") -> Q:
-    """Return the filter for rows whose method has this word in its id or title."""
+    """Return a filter for rows whose method has this word in its id or title."""
     titled = [name for name, title in _titles().items() if word.lower() in title.lower()]
     return Q(**{f"{field}__icontains": word}) | Q(**{f"{field}__in": titled})
 
 
 def _titles() -> dict[str, Any]:
-    from trainer.registry import METHODS  # this imports all kernels, so it waits until a search needs it
+    from trainer.registry import METHODS  # this imports all kernels, so only the functions that need it do so
 
     return {method.id: method.title for method in METHODS}

@@ -1,4 +1,4 @@
-"""Prometheus metrics of predictions: requests, rows, seconds, errors and labels by model.
+"""Collect Prometheus metrics of predictions: requests, rows, seconds, errors and labels by model.
 
 With several processes (gunicorn --workers), set PROMETHEUS_MULTIPROC_DIR to an empty folder that all of them can write.
 prometheus-client then stores the numbers there, and every process reports the sums.
@@ -19,9 +19,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from octweb.core.tally import Counts, ModelTally
 from trainer.errors import RowError, TrainerError
 
-# All names that are not served share this label. Otherwise strangers could fill the memory with invented names.
+# all names that are not served share this label; otherwise strangers could fill the memory with invented names
 UNKNOWN = "unknown"
-MAX_LABELS = 50  # classes of one model that have a count of their own; the others share one
+MAX_LABELS = 50  # at most this many classes of a model have their own count; the others share one
 OTHER = "other classes"
 
 REQUESTS = Counter("octweb_predict_requests", "Prediction calls", ["model", "version", "api", "status"])
@@ -41,13 +41,13 @@ SECONDS = Histogram(
 
 
 class RefusalRecorder(Protocol):
-    """Records rows without an answer."""
+    """Recorder of rows that get no answer."""
 
     def refuse(self, error: RowError) -> None: ...
 
 
 class Call:
-    """Outcome of a prediction call, filled in during the call."""
+    """Outcome of a prediction call, filled in while the call runs."""
 
     def __init__(self) -> None:
         self.model = UNKNOWN
@@ -59,16 +59,20 @@ class Call:
     def of(
         self, model: str, version: int, tally: ModelTally | None = None, recorded: RefusalRecorder | None = None
     ) -> None:
-        """Set the model, the tally of its answers, and the recorder of refused rows; None disables either."""
+        """Set the model, the tally of its answers, and the recorder of refused rows.
+
+        None disables tally or recorder.
+        """
         self.model = model
         self.version = str(version)
         self.tally = tally
         self.recorded = recorded
 
     def predicted(self, counts: Mapping[str, int], unseen: int = 0, life: Counts | None = None) -> None:
-        """Count rows by class, and `unseen` answers that sent an empty cell to a side of a split untrained for it.
+        """Count rows by class.
 
-        `life` holds the counts for the database: rows by leaf, and unusual cells.
+        `unseen` counts answers for which an empty cell took a side of a split without empty training cells. `life`
+        holds the counts for the database: rows by leaf, and unusual cells.
         """
         if self.tally is not None and life:
             self.tally.add(life)
@@ -80,13 +84,13 @@ class Call:
                 LABELS.labels(self.model, self.version, label if i < MAX_LABELS else OTHER).inc(count)
 
     def compare(self, matrix: Any, leaves: Any) -> None:
-        """Hand the rows to the challenger of the model, if it has one."""
+        """Pass the rows to the challenger of the model, if it has one."""
         if self.tally is not None:
             self.tally.compare(matrix, leaves)
 
 
 class ModelCounters:
-    """Counters of one model for successful calls, looked up once."""
+    """Prometheus counters of one model for successful calls, looked up once."""
 
     def __init__(self, model: str, version: int, api: str, classes: Sequence[str]) -> None:
         key = (model, str(version))
@@ -114,7 +118,7 @@ class ModelCounters:
 
 @contextmanager
 def count_calls(api: str) -> Iterator[Call]:
-    """Count and time a call. A call that raises is counted with the status that the caller gets."""
+    """Count and time a call. If it raises, count it with the status that the caller gets."""
     call = Call()
     start = time.perf_counter()
     try:
@@ -141,12 +145,12 @@ def _status(error: Exception, api: str) -> int:
     return int(getattr(error, "status_code", 500))
 
 
-# Collectors read the database at each scrape, so that all processes report the same. Modules register theirs on import.
+# collectors that read the database at each scrape, so all processes report the same; modules register theirs on import
 STORED = CollectorRegistry(auto_describe=False)
 
 
 def exposition() -> bytes:
-    """Return all metrics in the text format of Prometheus."""
+    """Return all metrics in the Prometheus text format."""
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Middleware: answer OPTIONS, forbid shared caching, state the rate limit."""
+"""Middleware for OPTIONS requests, private caching and rate limit headers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANY = ["GET", "HEAD", "POST"]
 
 
 class OptionsMiddleware:
-    """Answer OPTIONS for pages, whose views would handle it like GET. The API answers it itself."""
+    """Answer OPTIONS requests for pages, whose views would treat them like GET. The API answers its own."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response
@@ -38,7 +38,7 @@ class OptionsMiddleware:
 
 
 def allowed(view: Any) -> list[str]:
-    """Return the HTTP methods of a view, from its class or from the decorators of a function."""
+    """Return the HTTP methods of a view, from its class or from its decorators."""
     owner = getattr(view, "view_class", None) or getattr(view, "cls", None)
     if owner is not None:
         names = [name.upper() for name in owner.http_method_names if hasattr(owner, name) and name != "options"]
@@ -56,7 +56,7 @@ def allowed(view: Any) -> list[str]:
 
 
 class RateLimitMiddleware:
-    """Add the RateLimit headers of a counted call to its response."""
+    """Add the RateLimit headers to the response of a counted call."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response
@@ -69,7 +69,10 @@ class RateLimitMiddleware:
 
 
 class PrivateMiddleware:
-    """Set `Cache-Control: private, no-store` on responses without that header. Static files do not pass this middleware."""
+    """Set `Cache-Control: private, no-store` on responses without that header.
+
+    Static files do not pass this middleware.
+    """
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response

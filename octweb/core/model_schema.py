@@ -1,6 +1,7 @@
 """Describe model files, certificates and figures in the OpenAPI document.
 
-The JSON Schema of model files is converted, so that the document follows it. Certificates and progress follow their dataclasses.
+The JSON Schema of model files is converted, so the document follows it. Certificates and progress follow their
+dataclasses.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from trainer.tree.document import SCHEMA_PATH
 
 Schema = dict[str, Any]
 PREFIX = "#/components/schemas/"
-# Name of a component of the API schema → where the schema of model files defines it.
+# name of a component of the API schema → its place in the schema of model files
 PARTS = {
     "ModelColumn": ("columns", "items"),
     "TreeNode": ("nodes", "items"),
@@ -98,7 +99,7 @@ def add_components(result: Schema, **_: Any) -> Schema:
 
 @functools.cache
 def components() -> dict[str, Schema]:
-    """Return the components by name."""
+    """Return the schemas of the components by name."""
     source = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     properties = source["properties"]
     found: dict[str, Schema] = {_component(name): schema for name, schema in source["$defs"].items()}
@@ -130,7 +131,7 @@ def components() -> dict[str, Schema]:
 
 
 def _train_record() -> Schema:
-    """Return the schema of `train --json`, which repeats most members of the certificate."""
+    """Return the schema of the JSON of `train`, which repeats most members of the certificate."""
     repeated = (
         "method",
         "objective",
@@ -160,14 +161,14 @@ def _train_record() -> Schema:
 
 
 def _component(name: str) -> str:
-    """Return the component's name of a definition: table_contract → TableContract."""
+    """Return the component name of a definition: table_contract → TableContract."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def _variants(name: str, schema: Schema) -> dict[str, Schema]:
-    """Return a component, and components of its own for each of its alternatives.
+    """Return a component, and a component for each of its alternatives.
 
-    Code generators need named alternatives. Those of splits are told apart by `kind`, those of nodes by their members.
+    Code generators need named alternatives. Splits are distinguished by `kind`, nodes by their members.
     """
     alternatives = schema.get("oneOf")
     if alternatives is None:
@@ -226,14 +227,14 @@ def openapi(schema: Any) -> Any:
 
 
 def _part(key: str, value: Any) -> Any:
-    """Convert the value of a keyword. The names of properties are no keywords."""
+    """Convert the value of a keyword. Property names are not keywords, so they stay unchanged."""
     if key == "properties":
         return {name: openapi(part) for name, part in value.items()}
     return openapi(value)
 
 
 def _types(schema: Schema, kinds: list[str]) -> Schema:
-    """Return the keywords for a list of types, and remove `type` where there are several."""
+    """Return the keywords for a list of types. Remove `type` from the schema if several remain."""
     other = [kind for kind in kinds if kind != "null"]
     nullable: Schema = {"nullable": True} if "null" in kinds else {}
     if len(other) == 1:
@@ -247,7 +248,10 @@ def _json_type(value: Any) -> str:
 
 
 def of_dataclass(record: Any) -> Schema:
-    """Return the schema of a dataclass as its `to_json` writes it: no member is required, since files may lack newer ones."""
+    """Return the schema of a dataclass that `to_json` writes.
+
+    No member is required, because files may lack newer ones.
+    """
     hints = typing.get_type_hints(record)
     summary = str(record.__doc__ or "").split("\n")[0]
     properties = {field.name: _of_hint(hints[field.name]) for field in dataclasses.fields(record)}

@@ -1,4 +1,4 @@
-"""Stored answers, which repeated calls get again."""
+"""Store answers for repeated calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class StoredAnswer(models.Model):
-    """The answer to a call with an Idempotency-Key; while the call is executed, `status` is null."""
+    """The answer to a call with an Idempotency-Key. `status` is null while the call is running."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=200)

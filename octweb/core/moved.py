@@ -1,4 +1,4 @@
-"""Permanent redirects from former addresses of pages."""
+"""Redirect permanently from former page addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check names given by users: visible, without marks of writing direction."""
+"""Validate names given by users: visible, without marks of writing direction."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from pathlib import PurePosixPath
 
 from octweb.core.problems import Unprocessable
 
-# These Unicode categories have no visible glyph: control and format characters, combining marks, spaces and breaks.
+# these Unicode categories have no visible glyph: control and format characters, combining marks, spaces and breaks
 HIDDEN = ("C", "M", "Z")
-# These characters are invisible too, but Unicode classifies them as letters (Hangul fillers) or symbols (Braille).
+# invisible too, but Unicode classifies them as letters (Hangul fillers) or symbols (Braille)
 BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def checked_name(text: str, *, most: int) -> str:
-    """Return the name in one line, stripped and cut to `most` characters; "" stays "".
+    """Return the name in one line, stripped and cut to `most` characters. "" stays "".
 
-    Raises Unprocessable for invisible names, and for marks of direction, which make one name look like another.
+    Raises Unprocessable if the name is invisible or contains direction marks, which can make one name look like
+    another.
     """
     if not text:
         return ""
@@ -35,9 +36,9 @@ def can_be_seen(text: str) -> bool:
 
 
 def file_name(text: str) -> str:
-    """Return the last part of the name of an uploaded file, for display only, never as a path.
+    """Return the last part of the name of an uploaded file. Use it only for display, never as a path.
 
-    Marks of direction are removed, not refused: the user did not choose the name for octweb.
+    Direction marks are removed, not refused, because the user did not choose the name for octweb.
     """
     last = PurePosixPath(text.replace("\\", "/")).name
     last = "".join(c for c in last if c not in TURNING)[:255]
@@ -45,15 +46,15 @@ def file_name(text: str) -> str:
 
 
 def name_of_file(text: str, *, most: int) -> str:
-    """Return the name of an uploaded file without its extensions; "" if nothing of it is visible."""
+    """Return the name of an uploaded file without its extensions, or "" if nothing of it is visible."""
     stem = PurePosixPath(file_name(text)).name.split(".")[0]
     return " ".join(stem.split())[:most].strip() if can_be_seen(stem) else ""
 
 
 def split_name(name: str, method: str) -> tuple[str, str]:
-    """Return a name without settings, and the settings. Automatic names are data set, title of the method and settings.
+    """Split an automatic name, "data set, method title, settings", into the data set and the rest.
 
-    A name that a user gave stays whole.
+    A name that a user chose is returned whole, with "".
     """
     dataset, found, settings = name.partition(f", {method}")
     if not method or not dataset or not found or settings[:1] not in ("", ","):

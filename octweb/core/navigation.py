@@ -1,4 +1,4 @@
-"""Entries of the navigation, in order."""
+"""Define the entries of the navigation, in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, reverse
 class NavigationPage:
     """An entry of the navigation.
 
-    `other` names a page below its URL that has its own entry. `more` are other URL prefixes that belong to this entry.
+    `other` is a page below its URL that has its own entry. `more` are further URL prefixes that belong to this entry.
     """
 
     label: str

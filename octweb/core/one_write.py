@@ -1,7 +1,7 @@
 """Send a small response with one write to its socket.
 
 gunicorn's worker writes head and body separately, checks the same headers for every response, and evaluates each
-setting at every use. For a prediction of one row this took more than a third of the processor time of the call.
+setting at every use. For a prediction of one row, this took more than a third of the call's processor time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class FixedConfig:
-    """Configuration of a worker that evaluates each setting once, since settings never change."""
+    """Worker configuration that evaluates each setting only once, because settings never change."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -35,14 +35,17 @@ class OneWrite(Response):
     headers_sent: bool
 
     def process_headers(self, headers: Any) -> None:
-        """Check and sort headers as gunicorn does; cached for equal headers."""
+        """Check and sort headers like gunicorn, with a cache for equal headers."""
         checked = _process_headers(tuple(headers))
         self.headers = list(checked.headers)
         self.response_length = checked.response_length
         self.upgrade = checked.upgrade
 
     def write(self, arg: bytes) -> None:
-        """Send head and `arg` at once if `arg` is the whole body of a successful POST, else as gunicorn does."""
+        """Send head and `arg` in one write if `arg` is the whole body of a successful POST.
+
+        Otherwise do as gunicorn does.
+        """
         is_whole_response = self.status == "200 OK" and self.req.method == "POST" and len(arg) == self.response_length
         if self.headers_sent or not is_whole_response or self.upgrade or not isinstance(arg, bytes):
             super().write(arg)
@@ -99,7 +102,7 @@ def answer_in_one_write(worker: Any, request: Any, conn: Any) -> bool:
 
 
 def _count(worker: Any, response: Response) -> None:
-    """Count the call. Close the connection after it if the worker ends or has too many idle ones."""
+    """Count the call. Mark the connection to close if the worker is ending or has too many idle ones."""
     worker.nr += 1
     if worker.nr >= worker.max_requests and worker.alive:
         worker.log.info("Autorestarting worker after current request.")

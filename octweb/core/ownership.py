@@ -1,4 +1,4 @@
-"""Ownership: users see their own objects, staff see all, others get 404."""
+"""Restrict objects to their owners: users see their own, staff see all, others get 404."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class OwnedQuerySet(models.QuerySet):
         return deleted if user.is_staff else deleted.filter(owner=user)
 
     def get_visible(self, user: Any, pk: Any) -> Any:
-        """Return the object. Raises the same Http404 if it does not exist or `user` may not see it."""
+        """Return the object, or raise Http404.
+
+        The error is the same if it does not exist and if `user` may not see it.
+        """
         try:
             return self.visible_to(user).get(pk=pk)
         except (self.model.DoesNotExist, ValidationError, ValueError, TypeError) as error:
@@ -43,7 +46,7 @@ class OwnedQuerySet(models.QuerySet):
 
 
 class Owned(models.Model):
-    """Base of objects that belong to a user. The id is random, so it cannot be guessed."""
+    """Base class of objects that belong to a user. The random id cannot be guessed."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -56,7 +59,7 @@ class Owned(models.Model):
         ordering = ["-created", "-id"]
 
 
-# Lists show the newest rows that are not deleted: those of one owner or, for staff, of all.
+# lists show undeleted rows, newest first: those of one owner or, for staff, of all
 LIST_INDEXES = [
     models.Index(fields=["owner", "deleted_at", "-created", "-id"], name="%(class)s_of_owner"),
     models.Index(fields=["deleted_at", "-created", "-id"], name="%(class)s_of_all"),
@@ -64,7 +67,7 @@ LIST_INDEXES = [
 
 
 class Deletable(Owned):
-    """Base of objects with soft deletion. They can be restored for some weeks, then they are purged."""
+    """Base class of objects with soft deletion. They can be restored for some weeks and are then purged."""
 
     deleted_at = models.DateTimeField(null=True, blank=True, db_index=True)
 

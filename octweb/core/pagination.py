@@ -1,4 +1,4 @@
-"""Pages of lists in the API."""
+"""Paginate lists of the API."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CURSOR_HELP = (
 
 
 class Pages(PageNumberPagination):
-    """`?page_size=20` with `next` and `previous` by cursor, or `?page=2`.
+    """Pagination by cursor (`?page_size=20`, then `next` and `previous`) or by number (`?page=2`).
 
-    A view with a unique field that may be shown, other than the primary key, names it in `cursor_key`. A view of rows
-    without `created` names the field of their time in `cursor_time`.
+    A view whose cursors should use another unique field than the primary key names it in `cursor_key`. A view of rows
+    without `created` names their time field in `cursor_time`.
     """
 
     page_size_query_param = "page_size"
@@ -83,7 +83,7 @@ class Pages(PageNumberPagination):
         return page_rows
 
     def _beyond(self, rows: QuerySet, moment: Any, key: Any, *, backward: bool) -> QuerySet:
-        """Return the rows past a position. The first condition bounds the range that the index reads."""
+        """Return the rows beyond a position. The first condition bounds the range that the index reads."""
         if backward:
             rows = rows.order_by(self.time, self.key).filter(**{f"{self.time}__gte": moment})
             return rows.filter(Q(**{f"{self.time}__gt": moment}) | Q(**{f"{self.key}__gt": key}))
@@ -141,7 +141,7 @@ class Pages(PageNumberPagination):
         return [*super().get_schema_operation_parameters(view), cursor]
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the shape of an answer for the OpenAPI document."""
+        """Return the shape of a list response for the OpenAPI document."""
         response_schema = super().get_paginated_response_schema(schema)
         for name in ("next", "previous"):
             response_schema["properties"][name]["example"] = "http://api.example.org/accounts/?cursor=WyJhZnRlciJd"

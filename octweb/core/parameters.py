@@ -1,4 +1,4 @@
-"""Query parameters declared in the OpenAPI document, by API call."""
+"""Look up the query parameters that the OpenAPI document declares for a call."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from drf_spectacular.generators import SchemaGenerator
 from octweb.core.problems import CONTENT_TYPE
 
 Schema = dict[str, Any]
-# drf-spectacular loads its extensions at the first use. This failed when two threads did so at once.
+# drf-spectacular loads its extensions at the first use, which failed when two threads did so at once
 _BUILDING = threading.RLock()
 PROBLEM = {"content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}, "description": ""}
 
 
 class LockedGenerator(SchemaGenerator):
-    """Build OpenAPI documents one after another."""
+    """Generator that builds OpenAPI documents one at a time."""
 
     def get_schema(self, request: Any = None, public: bool = False) -> Schema:
         with _BUILDING:
@@ -27,7 +27,7 @@ class LockedGenerator(SchemaGenerator):
 
 
 def schema_document() -> Schema:
-    """Return the OpenAPI document. It is cached, since it does not change while the server runs."""
+    """Return the OpenAPI document. It is cached, because it does not change while the server runs."""
     with _BUILDING:
         return _build_document()
 
@@ -48,7 +48,7 @@ def declared_parameters(path: str, method: str) -> frozenset[str]:
 
 @functools.cache
 def _operations() -> list[tuple[re.Pattern[str], dict[str, frozenset[str]]]]:
-    """Return the parameters by method for each path; paths with fewer placeholders come first."""
+    """Return for each path the parameters by method. Paths with fewer placeholders come first."""
     paths = schema_document()["paths"]
     pairs = []
     for path in sorted(paths, key=lambda path: path.count("{")):
@@ -62,7 +62,7 @@ def _operations() -> list[tuple[re.Pattern[str], dict[str, frozenset[str]]]]:
 
 
 def document_refusals(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
-    """Declare status 400 for every call, since every call refuses unknown parameters; a hook of drf-spectacular."""
+    """Declare status 400 for every call, because every call refuses unknown parameters. A hook of drf-spectacular."""
     for operations in result["paths"].values():
         for operation in operations.values():
             operation["responses"].setdefault("400", PROBLEM)

@@ -1,4 +1,4 @@
-"""`manage.py migrate`: create the data folder, then run Django's command.
+"""Create the data folder, then run Django's `migrate`.
 
 SQLite does not create the folder of its file.
 """

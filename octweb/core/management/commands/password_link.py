@@ -1,4 +1,4 @@
-"""`manage.py password_link USERNAME`: print a link to set a new password."""
+"""Print a link to set a new password: `manage.py password_link USERNAME`."""
 
 from django.conf import settings
 from django.contrib.auth import get_user_model

@@ -1,4 +1,4 @@
-"""`manage.py serve`: prepare the database, then run web server and worker."""
+"""Prepare the database, then run web server and worker: `manage.py serve`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class Command(BaseCommand):
             self._serve(**{key: options[key] for key in ("host", "port", "workers", "threads")})
 
     def _administrator(self):
-        """Create the first administrator. Its random password is printed once and stored in a private file."""
+        """Return the first administrator. Create it if there is none.
+
+        Its random password is printed once and stored in a private file.
+        """
         users = get_user_model().objects
         existing = users.filter(is_superuser=True).order_by("pk").first()
         if existing is not None:
@@ -67,7 +70,7 @@ class Command(BaseCommand):
         environment = os.environ | {
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
         }
-        # kernels are compiled in another process, so that the address responds at once
+        # kernels are compiled in another process, so that the web server responds at once
         environment["OCTWEB_WARM"] = "0"
         commands = [web_command("octweb.wsgi:application", host=host, port=port, threads=threads)]
         commands += [[*settings.COMMAND, "worker"] for _ in range(workers)]
@@ -88,7 +91,7 @@ class Command(BaseCommand):
         try:
             while not stop:
                 for part in warming:
-                    # poll() collects the exit status; without it the ended process stays as a zombie
+                    # poll() collects the exit status; without it, the ended process stays as a zombie
                     part.process.poll()
                 for part in parts:
                     self._look_after(part)
@@ -97,7 +100,7 @@ class Command(BaseCommand):
             end([part.process for part in (*parts, *warming)])
 
     def _look_after(self, part: ServicePart) -> None:
-        """Restart a part that ended. Raises CommandError if it ends again and again."""
+        """Restart a part that has ended. Raises CommandError if it keeps ending."""
         status = part.process.poll()
         if status is None:
             return
@@ -120,7 +123,10 @@ def web_command(application: str, *, host: str, port: int, threads: int) -> list
 
 
 def _warming(environment: dict[str, str]) -> list[ServicePart]:
-    """Return the process that compiles kernels, unless OCTWEB_WARM disables it. It need not be restarted when it ends."""
+    """Return the process that compiles kernels, or nothing if OCTWEB_WARM disables it.
+
+    It is not restarted when it ends.
+    """
     if not boolean("OCTWEB_WARM", True):
         return []
     command = ["nice", "-n", "15", sys.executable, "-c", WARM]
@@ -128,7 +134,7 @@ def _warming(environment: dict[str, str]) -> list[ServicePart]:
 
 
 def _collect_static() -> None:
-    """Collect and compress static files, which takes a while, if any have changed."""
+    """Collect and compress static files if any have changed. This takes a while."""
     digest = hashlib.sha256()
     for finder in get_finders():
         for path, storage in finder.list([]):
