@@ -1,4 +1,4 @@
-"""Strict JSON parser of the API, based on orjson."""
+"""Parse JSON bodies of the API strictly, based on orjson."""
 
 from django.conf import settings
 from rest_framework.exceptions import APIException, ParseError
@@ -15,7 +15,7 @@ class BodyTooLarge(APIException):
 
 
 def limited(stream) -> bytes:
-    """Read the body. Raises BodyTooLarge if it is too long."""
+    """Read the whole body. Raises BodyTooLarge if it exceeds the limit."""
     limit = settings.MAX_PREDICT_BYTES
     body = stream.read(limit + 1)
     if len(body) > limit:
@@ -24,7 +24,7 @@ def limited(stream) -> bytes:
 
 
 class StrictJSONParser(BaseParser):
-    """application/json without NaN, infinities or a name that appears twice in an object."""
+    """Parser of application/json that refuses NaN, infinities, and a name that appears twice in an object."""
 
     media_type = "application/json"
 
@@ -39,7 +39,7 @@ class StrictJSONParser(BaseParser):
 
 
 class BytesParser(BaseParser):
-    """The unparsed body; subclasses set the media type."""
+    """Parser that returns the unparsed body. Subclasses set the media type."""
 
     def parse(self, stream, media_type=None, parser_context=None):
         return limited(stream)

@@ -14,8 +14,8 @@ from typing import Any
 
 from django.conf import settings
 
-GRACE = 20.0  # seconds that a process has to terminate
-# A process that ends MOST_STARTS times within START_WINDOW seconds is not restarted.
+GRACE = 20.0  # seconds that a process gets to terminate
+# a process that ends MOST_STARTS times within START_WINDOW seconds is not restarted
 MOST_STARTS = 5
 START_WINDOW = 600.0
 PR_SET_PDEATHSIG = 1
@@ -23,7 +23,7 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(kw_only=True)
 class ServicePart:
-    """A process and the times of its restarts."""
+    """A process of the service, and the times of its restarts."""
 
     name: str
     command: list[str]
@@ -32,7 +32,7 @@ class ServicePart:
     process: subprocess.Popen = field(init=False)
 
     def start(self, *, quiet: bool = False) -> None:
-        """Start it in its own session, so that Ctrl-C reaches only the parent, which ends all parts in order."""
+        """Start the process in its own session. Ctrl-C then reaches only the parent, which ends all parts in order."""
         out = subprocess.DEVNULL if quiet else None
         self.process = subprocess.Popen(  # noqa: S603
             self.command, cwd=settings.BASE_DIR, env=self.environment, start_new_session=True,
@@ -40,13 +40,13 @@ class ServicePart:
         )  # fmt: skip
 
     def may_start(self, now: float) -> bool:
-        """Return whether it may be restarted, and count the restart."""
+        """Count a restart, and return whether it is allowed."""
         self.starts = [t for t in self.starts if t > now - START_WINDOW] + [now]
         return len(self.starts) < MOST_STARTS
 
 
 def end(processes: list[subprocess.Popen]) -> None:
-    """Terminate all parts, and kill those that still run after the grace period."""
+    """Terminate all processes. Kill those that still run after the grace period."""
     for process in processes:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -59,7 +59,7 @@ def end(processes: list[subprocess.Popen]) -> None:
 
 
 def _end_with(parent: int) -> Callable[[], None]:
-    """Return a function for the new process that lets the kernel end it with its parent (Linux only)."""
+    """Return a function for the new process that makes the kernel end it with its parent (Linux only)."""
     libc: Any = ctypes.CDLL(None, use_errno=True)
 
     def prepare() -> None:

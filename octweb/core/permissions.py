@@ -1,4 +1,4 @@
-"""Permissions of API calls and their parameters.
+"""Permissions of API calls and their query parameters.
 
 `ownership` decides which objects are visible.
 """
@@ -6,12 +6,12 @@
 from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import BasePermission
 
-MAX_NAME = 60  # characters of a parameter's name that an error quotes
+MAX_NAME = 60  # an error quotes at most this many characters of a parameter's name
 MAX_NAMES = 10
 
 
 class SignedIn(BasePermission):
-    """Allow signed-in users and tokens that cover the call. `predict` tokens reach only views that allow them."""
+    """Allow signed-in users, and tokens that cover the call. A prediction token reaches only views that permit it."""
 
     message = "Sign in, or send a token: Authorization: Token … or Bearer …"
 
@@ -25,14 +25,14 @@ class SignedIn(BasePermission):
 
 
 def is_limited(token) -> bool:
-    """Return whether a token has fewer rights than its user. None means a session, which has all."""
+    """Return whether a token has fewer rights than its user. A session (None) has all of them."""
     return getattr(token, "scope", "full") != "full"
 
 
 class KnownParameters(BasePermission):
     """Refuse undeclared query parameters, so that none is ignored silently.
 
-    `query_parameters` of the view declares them, or else the OpenAPI document does.
+    The view declares them in `query_parameters`; otherwise the OpenAPI document does.
     """
 
     def has_permission(self, request, view) -> bool:
@@ -41,7 +41,7 @@ class KnownParameters(BasePermission):
             return True
         known = getattr(view, "query_parameters", None)
         if known is None:
-            # The document imports REST framework's views, and those import this module.
+            # the document imports REST framework's views, which import this module
             from octweb.core.parameters import declared_parameters
 
             known = declared_parameters(request.path_info, request.method)

@@ -1,7 +1,7 @@
 """Convert exceptions of the API to problem details (RFC 9457).
 
-Every problem has `type`, `title`, `status`, `detail` and `errors`. Clients of the Open Inference Protocol read the additional
-member `error`.
+Every problem has `type`, `title`, `status`, `detail` and `errors`. Clients of the Open Inference Protocol read the
+additional member `error`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from octweb.core.throttles import StrangerThrottle
 from trainer.errors import DataError, InfeasibleError, ModelFileError, ParameterError, RowError, TrainerError
 
 CONTENT_TYPE = "application/problem+json"
-CODES = {413: "too-large", 422: "unprocessable"}  # Python versions use different words for these two statuses
+CODES = {413: "too-large", 422: "unprocessable"}  # Python versions phrase these two statuses differently
 
 
 class Conflict(exceptions.APIException):
@@ -33,14 +33,14 @@ class Conflict(exceptions.APIException):
 
 
 class Gone(exceptions.APIException):
-    """The object was served before, and is not served now."""
+    """The object was served before, but is not served any more."""
 
     status_code = 410
     default_code = "gone"
 
 
 class Busy(exceptions.APIException):
-    """The server already does as much of this work as it can at once."""
+    """The server has no capacity for this work now."""
 
     status_code = 503
     default_code = "busy"
@@ -55,7 +55,10 @@ class Unprocessable(exceptions.APIException):
 
 
 def document(status: int, detail: str, errors: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the members of a problem; `type` is the address of its explanation, which ends with a code such as `not-found`."""
+    """Return the members of a problem.
+
+    `type` is the URL of its explanation, which ends with a code such as `not-found`.
+    """
     phrase = HTTPStatus(status).phrase
     code = CODES.get(status) or phrase.lower().replace(" ", "-")
     return {
@@ -74,7 +77,7 @@ def problem(status: int, detail: str, errors: list[dict[str, Any]] | None = None
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Return the problem response for an exception, or None for a 500; the hook of REST framework."""
+    """Return the problem response for an exception, or None for a 500. A hook of REST framework."""
     headers: dict[str, str] = {}
     errors: list[dict[str, Any]] = []
     if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
@@ -102,7 +105,10 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
 
 
 def _count_anonymous_call(error: exceptions.APIException, context: dict[str, Any]) -> exceptions.APIException:
-    """Count a call without valid credentials for its address. REST framework refuses it before it checks throttles."""
+    """Count a call without valid credentials against its address. Return the error, or Throttled beyond the limit.
+
+    REST framework refuses such a call before it checks throttles.
+    """
     request = context.get("request")
     throttle = StrangerThrottle()
     if request is None or throttle.allow_stranger(request):

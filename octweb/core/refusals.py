@@ -1,4 +1,4 @@
-"""Show why an action was refused, on the next page."""
+"""Show the reason for a refused action on the next page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.errors import ParameterError
 
 @contextmanager
 def refusals_said(request: HttpRequest, cannot: str = "") -> Iterator[None]:
-    """Convert a refusal to a message; `cannot` begins the message for invalid parameters."""
+    """Convert a refusal to a message. `cannot` is put before the message about invalid parameters."""
     try:
         yield
     except (Conflict, Unprocessable) as error:

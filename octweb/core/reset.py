@@ -1,4 +1,4 @@
-"""Reset forgotten passwords by mail, or through an administrator without mail."""
+"""Reset forgotten passwords by mail or, without mail, through an administrator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.shortcuts import render
 
 
 def request_reset(request: HttpRequest) -> HttpResponse:
-    """Show the form that sends the link, or what to do if mail is not configured."""
+    """Show the form that sends the link. If mail is not configured, say what to do instead."""
     if not settings.EMAIL_HOST:
         return render(request, "registration/password_reset_no_mail.html")
     return PasswordResetView.as_view()(request)

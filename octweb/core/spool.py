@@ -1,7 +1,7 @@
 """Spool decisions in append-only files until a worker collects them.
 
 Each process has its own file. It writes a frame with one system call before it sends the answer, so written frames
-survive the end of the process. The process locks its file while it lives, so an unlocked file gets no more frames.
+survive the end of the process. The process locks its file while it runs, so an unlocked file gets no more frames.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 SUFFIX = ".spool"
 MAGIC = b"OCTD"
-HEAD = struct.Struct("<4sIIBQI")  # magic, length of the body, CRC-32 of everything after it, kind, seq, rows
+HEAD = struct.Struct("<4sIIBQI")  # magic, body length, CRC-32 of all that follows it, kind, seq, rows
 CHECKED = struct.Struct("<BQI")  # kind, seq and rows: the part of the header that the CRC-32 covers
 # a file of this age is closed, so that the collector deletes it: until then it holds also what was erased from the database
 PART_SECONDS = 60.0
@@ -36,9 +36,9 @@ SYNC_SECONDS = 1.0  # time between two calls of fdatasync; a power failure may l
 
 
 class FrameKind(IntEnum):
-    """Content of a frame."""
+    """Kind of content in a frame."""
 
-    SCHEMA = 1  # columns and leaves of a model, which readers need for the later frames
+    SCHEMA = 1  # columns and leaves of a model, needed to read later frames
     ROWS = 2
     REFUSED = 3
     CLOSED = 4  # the process ended normally
@@ -46,7 +46,7 @@ class FrameKind(IntEnum):
 
 
 class Frame(NamedTuple):
-    """One frame. `end` is the offset after it. Its rows have the numbers `seq`, `seq + 1`, …"""
+    """A frame of a spool file. Its rows are numbered from `seq`. `end` is the offset behind the frame."""
 
     kind: FrameKind
     seq: int
@@ -56,11 +56,11 @@ class Frame(NamedTuple):
 
 
 class SpoolFull(Busy):
-    """Records cannot be stored now, so calls are refused."""
+    """Records cannot be stored now, so the call is refused."""
 
 
 class SpoolWriter:
-    """Writes the spool file of this process."""
+    """Writer of this process's spool file."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -76,9 +76,9 @@ class SpoolWriter:
         self._folder: Path | None = None
 
     def append(self, kind: FrameKind, body: bytes, rows: int, schema: tuple[bytes, bytes]) -> None:
-        """Write a frame, preceded by the schema (key and content) if the file does not have it yet.
+        """Write a frame. Precede it with the schema (key and content) if the file does not contain it yet.
 
-        Raises SpoolFull if the frame could not be written; no part of it is stored then.
+        Raises SpoolFull if the frame could not be written. No part of it is stored then.
         """
         with self._lock:
             if self._full:
@@ -103,7 +103,7 @@ class SpoolWriter:
             self._seq += rows
 
     def close(self) -> None:
-        """End the stream with a frame that tells the collector that nothing is missing."""
+        """End the stream with a frame that tells the collector that it is complete."""
         with self._lock:
             self._end(FrameKind.CLOSED)
 
@@ -114,7 +114,7 @@ class SpoolWriter:
                 self._end(FrameKind.CONTINUED)
             fd = os.dup(self._fd) if self._dirty and self._fd >= 0 else -1
             self._dirty = False
-        if fd >= 0:  # syncing is slow, so it happens outside the lock and calls can continue
+        if fd >= 0:  # syncing is slow, so it runs outside the lock while calls continue
             try:
                 os.fdatasync(fd)
             finally:
@@ -126,7 +126,7 @@ class SpoolWriter:
         fd = self._fd
         self.__init__()  # type: ignore[misc]
         if fd >= 0:
-            os.close(fd)  # the parent process has the same file open and keeps the lock
+            os.close(fd)  # the parent process has the same file open and keeps its lock
 
     def _write(self, content: bytes) -> None:
         written = os.write(self._fd, content)
@@ -167,12 +167,12 @@ class SpoolWriter:
 
 
 def folder() -> Path:
-    """Return the folder of the files."""
+    """Return the folder of the spool files."""
     return Path(settings.DATA_DIR) / "spool"
 
 
 def used_bytes() -> int:
-    """Return the size of all uncollected files."""
+    """Return the total size of the uncollected files."""
     total = 0
     for path in folder().glob(f"*{SUFFIX}"):
         try:
@@ -183,16 +183,16 @@ def used_bytes() -> int:
 
 
 def frame(kind: FrameKind, body: bytes, seq: int, rows: int) -> bytes:
-    """Return a frame as it is stored."""
+    """Return the bytes of a frame."""
     checked = CHECKED.pack(kind, seq, rows)
     return HEAD.pack(MAGIC, len(body), zlib.crc32(body, zlib.crc32(checked)), kind, seq, rows) + body
 
 
 def write_hidden(stream: uuid.UUID, name: str, schema: bytes, bodies: Iterable[tuple[FrameKind, bytes, int]]) -> Path:
-    """Write a whole stream (kind, body and rows of each frame) that no collector reads until its file is renamed.
+    """Write a complete stream to a hidden file, and return its path. No collector reads it until it is renamed.
 
-    `name`: of the job that writes it. The file is on disk when this returns. It may be written again with the same content.
-    Raises OSError, and SpoolFull.
+    `bodies` yields kind, body and number of rows of each frame. `name` identifies the job that writes the file. The
+    file is synced to disk. Repeated calls with the same content are safe. Raises OSError and SpoolFull.
     """
     if used_bytes() > settings.RECORD_SPOOL_BYTES:
         raise SpoolFull("The server has no room for the records of this file. Try again later; tell an administrator.")
@@ -213,18 +213,18 @@ def write_hidden(stream: uuid.UUID, name: str, schema: bytes, bodies: Iterable[t
 
 
 def hidden_files() -> Iterator[tuple[Path, str]]:
-    """Yield the hidden files with the name of the job that wrote each."""
+    """Yield each hidden file with the name of the job that wrote it."""
     for path in folder().glob(f"*{SUFFIX}.*"):
         yield path, path.name.partition(f"{SUFFIX}.")[2]
 
 
 def reveal(path: Path) -> None:
-    """Let the collector read a hidden file."""
+    """Rename a hidden file so that the collector reads it."""
     path.rename(path.with_suffix(""))
 
 
 def read_frames(content: bytes, offset: int) -> Iterator[Frame]:
-    """Yield the frames from the offset on, up to the first one that is truncated or damaged."""
+    """Yield the frames from an offset on. Stop at the first truncated or damaged one."""
     while offset + HEAD.size <= len(content):
         magic, length, crc, kind, seq, rows = HEAD.unpack_from(content, offset)
         start = offset + HEAD.size
@@ -237,7 +237,7 @@ def read_frames(content: bytes, offset: int) -> Iterator[Frame]:
 
 
 def schemas_in(fd: int) -> Iterator[bytes]:
-    """Yield the bodies of the schema frames of an open file, without reading the rows."""
+    """Yield the bodies of an open file's schema frames without reading its rows."""
     offset = 0
     while len(head := os.pread(fd, HEAD.size, offset)) == HEAD.size:
         magic, length, _, kind, _, _ = HEAD.unpack(head)
@@ -249,7 +249,7 @@ def schemas_in(fd: int) -> Iterator[bytes]:
 
 
 def read_from(fd: int, offset: int, size: int) -> bytes:
-    """Return `size` bytes of an open file, or the next frame if it is longer."""
+    """Return `size` bytes of an open file from the offset. If the next frame is longer, return all of it."""
     head = os.pread(fd, HEAD.size, offset)
     if len(head) == HEAD.size and head[:4] == MAGIC:
         size = max(size, HEAD.size + HEAD.unpack(head)[1])
@@ -269,7 +269,7 @@ WRITER = SpoolWriter()
 
 
 class _Keeper:
-    """State of the thread that syncs the file of this process."""
+    """State of the thread that syncs this process's spool file."""
 
     started = False
 
@@ -286,7 +286,7 @@ def _keep() -> None:
         time.sleep(SYNC_SECONDS)
         try:
             WRITER.look_after()
-        except Exception:  # the loop must go on: without this thread nothing would be synced again
+        except Exception:  # the loop must go on; without this thread, nothing would be synced
             log.exception("records of decisions could not be synced")
 
 

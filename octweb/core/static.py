@@ -1,4 +1,4 @@
-"""Static files with digests in their names, compressed when collected."""
+"""Store static files with digests in their names, compressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File store in a bucket (S3 and compatible servers); needs requirements-hosts.txt."""
+"""Store files in a bucket (S3 and compatible servers). Needs requirements-hosts.txt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ATTEMPTS = 4
 
 
 def _said_clearly(method: Callable) -> Callable:
-    """Convert errors of the client library to StoreUnavailable."""
+    """Decorate a storage method: convert errors of the client library to StoreUnavailable."""
 
     @functools.wraps(method)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -33,7 +33,7 @@ def _said_clearly(method: Callable) -> Callable:
 
 
 class Bucket(S3Storage):
-    """S3 storage of django-storages with retries for some seconds and our error class."""
+    """S3 storage of django-storages with timeouts, retries and our error class."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -56,5 +56,5 @@ class Bucket(S3Storage):
     def _open(self, name: str, mode: str = "rb") -> Any:
         file = super()._open(name, mode)
         if "r" in mode:
-            file._get_file()  # downloads the file here, where errors are converted, and not at the first read
+            file._get_file()  # download the file here, where errors are converted, not at the first read
         return file

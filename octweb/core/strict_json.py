@@ -11,13 +11,13 @@ import numpy as np
 import orjson
 from django.conf import settings
 
-# a body of the largest size may have one value per 8 bytes; as an object, a value takes about 30 bytes
+# a body of the maximum size may have one value per 8 bytes; in a Python object, a value takes about 30 bytes
 BYTES_A_VALUE = 8
-# A body may have this many objects and lists, which take 60 to 250 bytes each.
+# a body may have this many objects and lists, which take 60 to 250 bytes each
 HOLDERS_A_ROW = 2
 MORE_HOLDERS = 50_000
 MAX_NAMES = 100_000  # limit of the names in one object and of the rare names in a body; a row needs one name per column
-SAMPLE = 20_000  # colons that are sampled; the names before them are compared
+SAMPLE = 20_000  # number of colons to sample; the names before them are compared
 PIECE_BYTES = 1_000_000  # bytes that one search for colons covers
 WINDOW_BYTES = 200  # bytes before a colon that are searched for its name
 SPACES = b" \t\r\n"
@@ -30,15 +30,15 @@ class DuplicateName(ValueError):
 
 
 class TooManyValues(ValueError):
-    """The body has too many values: as Python objects they would take many times its size."""
+    """The body has too many values. As Python objects, they would take many times its size."""
 
 
 def loads(content: bytes | bytearray) -> Any:
-    """Parse a body.
+    """Parse a JSON body.
 
-    Raises ValueError (orjson's, DuplicateName or TooManyValues) for invalid JSON, RecursionError for deep nesting.
-    Every member of an object has a colon. If there are as many colons as parsed names, no name is duplicated.
-    Otherwise (a duplicate, or a colon in a text) a slower parser that sees every name reads the body again.
+    Raises ValueError (orjson's, DuplicateName or TooManyValues) for invalid JSON, and RecursionError for deep nesting.
+    Every member of an object has a colon. If there are as many colons as parsed names, no name is duplicated. Otherwise
+    there is a duplicate or a colon in a text. A slower parser, which sees every name, then parses the body again.
     """
     check_size(content)
     value = orjson.loads(content)
@@ -48,13 +48,13 @@ def loads(content: bytes | bytearray) -> Any:
 
 
 def constant_advice(content: bytes | bytearray) -> str:
-    """Return advice for constants such as NaN that JSON does not have; "" if there is none."""
+    """Return advice about the first constant that JSON does not have, such as NaN. "" if there is none."""
     word = CONSTANT.search(content)
     return "" if word is None else f" JSON has no {word[1].decode()}: send null for an empty cell, and finite numbers."
 
 
 def check_size(content: bytes | bytearray) -> None:
-    """Raise TooManyValues for a body with too many values. Punctuation within texts counts as well."""
+    """Raise TooManyValues if the body has too many values. Punctuation inside texts counts as well."""
     if len(content) < SHORT:
         return
     most = settings.MAX_PREDICT_BYTES // BYTES_A_VALUE
@@ -70,9 +70,9 @@ def check_size(content: bytes | bytearray) -> None:
 
 
 def _estimate_names(content: bytes | bytearray, text: np.ndarray) -> float:
-    """Estimate how many names have no other occurrence nearby, without parsing.
+    """Estimate without parsing how many names do not recur nearby.
 
-    A parser keeps one object for a name that all rows share, and makes a new one for each other name. The share of names
+    A parser stores one object for a name that all rows share, and a new object for each other name. The share of names
     that occur once in a random sample estimates the share of new names (Good and Turing).
     """
     colons = content.count(b":")
@@ -91,7 +91,7 @@ def _estimate_names(content: bytes | bytearray, text: np.ndarray) -> float:
 
 
 def _name_before(content: bytes | bytearray, colon: int) -> bytes:
-    """Return the last WINDOW_BYTES of the name before a colon; empty if the colon is part of a text."""
+    """Return the name before a colon, at most its last WINDOW_BYTES. b"" if the colon is part of a text."""
     begin = max(0, colon - WINDOW_BYTES)
     head = bytes(content[begin:colon]).rstrip(SPACES)
     if not head:
@@ -100,7 +100,7 @@ def _name_before(content: bytes | bytearray, colon: int) -> bytes:
 
 
 def _members(value: Any) -> int:
-    """Count the names in all objects of a value. Raises TooManyValues if one object has very many."""
+    """Count the names in all objects of a value. Raises TooManyValues if one object has too many."""
     count = 0
     left = [value]
     while left:

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple, Protocol
 
 from trainer.errors import Refusal, RowError
 
-ROWS = "rows"  # kind of the counts of answered rows; their names are leaves
-REFUSED = "refused_"  # kind of the counts of refused rows, before the reason; their names are columns
+ROWS = "rows"  # kind of the counts of answered rows, whose names are leaves
+REFUSED = "refused_"  # prefix of the kinds of refused rows, before the reason; their names are columns
 SECONDS_OF_DAY = 86_400
 
 Counts = Mapping[str, Mapping[str, int]]  # kind → leaf or column → count
 
 
 class Key(NamedTuple):
-    """Key of a count: `day` is the number of the UTC day since 1970, `name` a leaf or a column."""
+    """Key of a count. `day` is the number of the UTC day since 1970, `name` a leaf or a column."""
 
     model: str
     api: str
@@ -28,21 +28,24 @@ class Key(NamedTuple):
 
 
 class SilentRows(Protocol):
-    """Takes rows, a matrix and the leaf of each row, that a challenger answers later."""
+    """Queue of rows that a challenger answers later. `matrix` has the rows, `leaves` the leaf of each."""
 
     def put(self, matrix: Any, leaves: Any) -> None: ...
 
 
 class ModelTally(NamedTuple):
-    """Adds to the counts of one model for calls of one API. `silent` takes its rows for a challenger, if it has one."""
+    """Access to the counts of one model for the calls of one API.
+
+    `silent` receives the rows if the model has a challenger.
+    """
 
     model: str
     api: str
     silent: SilentRows | None = None
 
     def add_row(self, leaf: str) -> None:
-        """Count one ordinary row that was answered at a leaf."""
-        # The key is a plain tuple, because creating a Key takes twice as long as the rest of this method.
+        """Count a row without unusual cells that was answered at a leaf."""
+        # a plain tuple, because creating a Key takes twice as long as the rest of this method
         key = (self.model, self.api, int(time.time()) // SECONDS_OF_DAY, ROWS, leaf)
         with _lock:
             _counts[key] = _counts.get(key, 0) + 1
@@ -51,7 +54,7 @@ class ModelTally(NamedTuple):
             _start()
 
     def add(self, counts: Counts) -> None:
-        """Count the rows and cells of a call."""
+        """Add the counts of a call."""
         day = int(time.time()) // SECONDS_OF_DAY
         give_back(
             {
@@ -63,18 +66,18 @@ class ModelTally(NamedTuple):
         )
 
     def compare(self, matrix: Any, leaves: Any) -> None:
-        """Hand the rows of a call to the challenger, after they were counted."""
+        """Pass the rows of a call to the challenger, if there is one. Call this after counting them."""
         if self.silent is not None:
             self.silent.put(matrix, leaves)
 
     def refuse(self, error: RowError) -> None:
-        """Count a refused row. A column name that the model does not know is not stored."""
+        """Count a refused row. Column names that the model does not know are not stored."""
         column = "" if error.reason is Refusal.COLUMN else error.column or ""
         self.add({REFUSED + error.reason: {column: 1}})
 
 
 class _State:
-    """State of the writer of this process."""
+    """State of this process's writer thread."""
 
     def __init__(self) -> None:
         self.started = False
@@ -93,7 +96,10 @@ def begin_with(listener: Callable[[], None]) -> None:
 
 
 def add_source(source: Callable[[], Mapping[Key, int]]) -> None:
-    """Add a function that returns further counts. The writer calls it before each write, off the path of answers."""
+    """Register a function that returns additional counts.
+
+    The writer thread calls it before each write, so it adds nothing to the response time.
+    """
     _sources.append(source)
 
 
@@ -106,7 +112,7 @@ def _start() -> None:
 
 
 def drain() -> dict[Key, int]:
-    """Return the counts, those of the sources included, and reset them."""
+    """Return all counts, including those of the registered functions, and reset them."""
     for source in _sources:
         give_back(source())
     with _lock:
@@ -126,7 +132,7 @@ def give_back(counts: Mapping[Key, int]) -> None:
 
 
 def _forget() -> None:
-    """Reset the counts in a forked process; the copied ones belong to its parent."""
+    """Reset the counts in a forked process. The copied counts belong to its parent."""
     global _lock
     _lock = threading.Lock()
     _counts.clear()

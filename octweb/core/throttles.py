@@ -1,7 +1,7 @@
-"""Rate limits of the API by token, user or address, with Retry-After and RateLimit headers.
+"""Limit the rate of API calls by token, user or address, with Retry-After and RateLimit headers.
 
-Each process counts calls in two windows per caller, so the cost of a call does not depend on earlier ones. Processes count
-separately. Changes of the system clock have no effect.
+Each process counts calls in two windows per caller, so the cost of a call does not depend on earlier ones. Processes
+count separately. Changes of the system clock have no effect.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from django.http import HttpRequest
 from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 
 MAX_CALLERS = 100_000
-RATE = "octweb.rate"  # a request's environment holds its rate headers under this key
+RATE = "octweb.rate"  # key of the rate headers in a request's environment
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Return the client's address: of the connection, or as seen by the outermost of our proxies (OCTWEB_PROXIES).
+    """Return the client's address: of the connection or, with OCTWEB_PROXIES, as our outermost proxy sees it.
 
-    None if there is none (a socket file, a sign-in without a request) or the header is invalid.
+    None if there is none (a Unix socket, a sign-in without a request), or if the header is invalid.
     """
     address = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
     try:
@@ -35,7 +35,10 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 class Windows:
-    """Sliding window of calls: those of the current window, and the share of the previous one that still counts."""
+    """Sliding-window counter of calls.
+
+    A call of the previous window counts less the further the current one advances.
+    """
 
     def __init__(self) -> None:
         # caller → number of the current window, calls in the previous window, calls in the current one
@@ -43,7 +46,7 @@ class Windows:
         self._lock = threading.Lock()
 
     def take(self, caller: str, limit: int, seconds: float, *, now: float | None = None, count: bool = True) -> float:
-        """Count a call within the limit and return 0; otherwise return the seconds to wait."""
+        """Count a call within the limit and return 0. Beyond it, return the seconds to wait."""
         now = time.monotonic() if now is None else now
         window, within = divmod(now, seconds)
         passed = within / seconds
@@ -60,7 +63,7 @@ class Windows:
         return 0.0
 
     def left(self, caller: str, limit: int, seconds: float, *, now: float | None = None) -> tuple[int, int]:
-        """Return the calls that are left, and the seconds until the current window ends, after which more are."""
+        """Return the number of calls left, and the seconds until the current window ends and more are allowed."""
         now = time.monotonic() if now is None else now
         window, within = divmod(now, seconds)
         number, before, current = self._counts.get(caller, (window, 0, 0))
@@ -70,16 +73,16 @@ class Windows:
         return max(0, int(limit - used)), math.ceil(seconds - within)
 
     def forget(self) -> None:
-        """Forget all calls."""
+        """Reset all counters."""
         with self._lock:
             self._counts.clear()
 
 
 def _wait(before: int, current: int, limit: int, passed: float) -> float:
-    """Return the share of a window until the next call is within the limit."""
+    """Return how long to wait for the next allowed call, as a share of a window."""
     if current + 1 <= limit and before:
         return max(0.0, 1 - (limit - current - 1) / before - passed) or 1e-3
-    # The current window is full. Its calls count less and less during the next one.
+    # the current window is full; its calls count less and less during the next one
     return (1 - passed) + max(0.0, 1 - (limit - 1) / current if current else 0.0)
 
 
@@ -92,12 +95,12 @@ def _parse_rate(text: str) -> tuple[int, int]:
 
 
 def rate(scope: str) -> tuple[int, int]:
-    """Return calls and seconds of the rate of `user` or `stranger`."""
+    """Return the rate of `user` or `stranger`: number of calls, and seconds."""
     return _parse_rate(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][scope])
 
 
 def rate_headers(scope: str, caller: str) -> list[tuple[str, str]]:
-    """Return the headers that state the limit and the calls left (draft-ietf-httpapi-ratelimit-headers)."""
+    """Return headers with the limit and the calls left (draft-ietf-httpapi-ratelimit-headers)."""
     limit, seconds = rate(scope)
     remaining, reset = WINDOWS.left(caller, limit, seconds)
     policy = ("RateLimit-Policy", f'"{scope}";q={limit};w={seconds}')
@@ -105,7 +108,7 @@ def rate_headers(scope: str, caller: str) -> list[tuple[str, str]]:
 
 
 def caller_of(user: Any, auth: Any) -> str:
-    """Return the key of the caller: the token if there is one, else the signed-in user."""
+    """Return the key of the caller: the token if there is one, otherwise the signed-in user."""
     digest = getattr(auth, "digest", None)
     return f"token {digest}" if digest else f"user {user.pk}"
 
@@ -116,14 +119,14 @@ class _Throttle(BaseThrottle, ABC):
 
     @abstractmethod
     def caller(self, request: Any) -> str | None:
-        """Return the key of the caller; None for calls that are not counted."""
+        """Return the key of the caller, or None if the call is not counted."""
 
     def allow_request(self, request: Any, view: Any) -> bool:
         caller = self.caller(request)
         return caller is None or self._take(request, caller)
 
     def _take(self, request: Any, caller: str) -> bool:
-        """Count the call, and leave the headers for `RateLimitMiddleware`. Return False beyond the limit."""
+        """Count the call, and store the headers for `RateLimitMiddleware`. Return False beyond the limit."""
         self._seconds = WINDOWS.take(caller, *rate(self.scope))
         request.META[RATE] = rate_headers(self.scope, caller)
         return self._seconds == 0.0
@@ -143,7 +146,7 @@ class UserThrottle(_Throttle):
 
 
 class StrangerThrottle(_Throttle):
-    """Throttle of everybody else, by address."""
+    """Throttle of anonymous callers, by address."""
 
     scope = "stranger"
 
@@ -152,5 +155,5 @@ class StrangerThrottle(_Throttle):
         return None if known else f"stranger {self.get_ident(request)}"
 
     def allow_stranger(self, request: Any) -> bool:
-        """Count a call of an unknown caller."""
+        """Count a call without valid credentials. Return False beyond the limit."""
         return self._take(request, f"stranger {self.get_ident(request)}")

@@ -1,4 +1,4 @@
-"""Name the unavailable part: database, files or disk."""
+"""Find out which part is unavailable: database, files or disk."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NO_DATABASE = "The database does not answer. Nothing was changed; try again in a
 
 
 def reason_of(error: BaseException | None) -> str:
-    """Return which part is unavailable according to an error; empty for other errors, which are faults."""
+    """Return a message if an error means that a part is unavailable. "" for other errors, which are faults."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DISK_FULL
     if isinstance(error, OperationalError | InterfaceError):
         text = str(error).lower()
         if "locked" in text or "lock timeout" in text:
             return LOCKED
-        # If the disk is full, SQLite may report only that it cannot open its files.
+        # if the disk is full, SQLite may report only that it cannot open its files
         return DISK_FULL if "full" in text or (connection.vendor == "sqlite" and _disk() == "full") else NO_DATABASE
     if isinstance(error, Busy):
         return str(error.detail)
@@ -37,7 +37,7 @@ def reason_of(error: BaseException | None) -> str:
 
 
 def parts() -> dict[str, str]:
-    """Return the state of each part that requests need: "ok" or the problem."""
+    """Return the state of each part that requests need: "ok", or the problem."""
     return {"database": _database(), "disk": _disk(), "files": _files()}
 
 
@@ -73,7 +73,7 @@ def _disk() -> str:
 
 
 def _files() -> str:
-    """Check that the folder exists and is writable. A bucket is not checked."""
+    """Return "ok" if the file folder is writable or does not exist yet. A bucket is not checked."""
     try:
         folder = Path(default_storage.path(""))
     except NotImplementedError:

@@ -1,4 +1,4 @@
-"""Health calls, metrics and error pages.
+"""Serve health checks, metrics and error pages.
 
 Errors of API calls are problem details.
 """
@@ -30,7 +30,7 @@ HEALTH = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 
 
 class HealthMiddleware:
-    """Answer health calls before checks of host and scheme: load balancers call an IP address without TLS.
+    """Answer health checks before host and scheme are checked. Load balancers call an IP address without TLS.
 
     The responses do not depend on the host.
     """
@@ -54,19 +54,22 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def icon(request: HttpRequest) -> HttpResponse:
-    """Redirect to the icon, for pages that link none, such as the administration."""
+    """Redirect to the icon, for pages without a link to it, such as the administration."""
     return redirect(static("icon.svg"))
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Report that the process can work, or which part is unavailable."""
+    """Report whether the process can work, and which part is unavailable if not."""
     parts = unavailable.parts()
     well = all(state == "ok" for state in parts.values())
     return JsonResponse({"status": "ok" if well else "unavailable", **parts}, status=200 if well else 503)
 
 
 def metrics_page(request: HttpRequest) -> HttpResponse:
-    """Return Prometheus metrics. Requires OCTWEB_METRICS_TOKEN as bearer token if set, else a staff session."""
+    """Return Prometheus metrics.
+
+    If OCTWEB_METRICS_TOKEN is set, it is accepted as bearer token. A staff session is always accepted.
+    """
     token = settings.METRICS_TOKEN
     sent = request.headers.get("Authorization", "")
     user = request.user
@@ -133,7 +136,7 @@ def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object)
 
 
 def too_many(request: HttpRequest, detail: str, *, seconds: int) -> HttpResponse:
-    """Return status 429 with the time until a retry; `detail` also says when to come back."""
+    """Return status 429 with the time until a retry. `detail` should say when to come back."""
     response = _error(request, 429, "Too many for now", detail, "")
     response["Retry-After"] = str(seconds)
     return response
@@ -150,7 +153,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return the error page. If a part is unavailable, the page names it."""
+    """Return the error page. If a part is unavailable, name it."""
     if reason := unavailable.reason_of(sys.exc_info()[1]):
         response = (
             problem(503, reason)

@@ -1,6 +1,6 @@
-"""Glossary of words with a special meaning on pages.
+"""Define the glossary words that pages use with a special meaning.
 
-Pages underline these words with dots and show the definition.
+Pages underline these words with dots, and show the definition.
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ GLOSSARY = {
 
 
 def sentence(word: str) -> str:
-    """Return the definition of a word. Raises KeyError for an unknown one."""
+    """Return the definition of a word. Raises KeyError for an unknown word."""
     return GLOSSARY[word]

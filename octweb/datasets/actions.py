@@ -1,6 +1,6 @@
-"""Actions on data sets, for pages, API and commands.
+"""Create, change and delete data sets, for pages, API and commands.
 
-The rows are stored as the text of the file (Parquet). So a kind can be changed later without loss: `00123` stays
+The rows are stored as the text of the file (Parquet), so a kind can be changed later without loss: `00123` stays
 `00123`. Files are read and tables described before a transaction begins, so that others can write meanwhile.
 """
 
@@ -53,7 +53,7 @@ SUFFIXES = (".csv.gz", ".csv", ".parquet", ".arrow", ".feather", ".xlsx", ".tsv"
 
 
 class MovableFile(File):
-    """A temporary file. The file store may move it instead of copying it."""
+    """A temporary file that the file store may move instead of copy."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         super().__init__(stream, name=path.name)
@@ -64,7 +64,7 @@ class MovableFile(File):
 
 
 def stage(*, owner, file: BinaryIO, source_name: str, reading: ReadOptions | None = None) -> Upload:
-    """Store an uploaded file and its rows until the user confirms it.
+    """Store an uploaded file and its rows until the user confirms the upload. Return the upload.
 
     Raises DataError, and stores nothing, if the file cannot be read.
     """
@@ -88,7 +88,7 @@ def stage(*, owner, file: BinaryIO, source_name: str, reading: ReadOptions | Non
 
 
 def preview(upload: Upload, reading: ReadOptions) -> StagedFile:
-    """Describe a staged file. The file is read again only if the options differ from those of the last reading."""
+    """Return the description of a staged file. Parse the file again only if the options have changed."""
     if not (upload.rows and upload.options == reading.to_json()):
         _read_again(upload, reading)
     return StagedFile.from_json(upload.found)
@@ -100,7 +100,7 @@ def staged_rows(upload: Upload, count: int) -> list[tuple[Any, ...]]:
 
 
 def outlook(upload: Upload, choice: ColumnChoice) -> Outlook:
-    """Return what `confirm` would store of the rows with this choice. Stores nothing."""
+    """Return what `confirm` would store with this choice. Nothing is stored."""
     staged = StagedFile.from_json(upload.found)
     if choice == ColumnChoice(target=choice.target) and choice.target in (None, upload.found["target"]):
         return staged.outlook
@@ -122,7 +122,8 @@ def create(
 ) -> Dataset:
     """Create a data set from a file in one step. Raises DataError, and stores nothing, if the file cannot be used.
 
-    `before_store` is called with the data set before it is stored. It may change it, or raise to store nothing.
+    `before_store` is called with the data set before it is stored. It may change the data set, or raise to prevent
+    storing.
     """
     refuse_more(owner)
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
@@ -136,9 +137,9 @@ def create(
 
 
 def confirm(upload: Upload, *, name: str, reading: ReadOptions, choice: ColumnChoice) -> Dataset:
-    """Store the staged rows as a data set and remove the staged file. Both happen, or neither.
+    """Store the staged rows as a data set, and remove the staged file, both or neither.
 
-    Raises DataError if the file cannot be used, and Conflict if another request confirmed or discarded it.
+    Raises DataError if the file cannot be used, and Conflict if another request has confirmed or discarded it.
     """
     _refuse_gone(Upload.objects.filter(pk=upload.pk).exists())
     preview(upload, reading)
@@ -148,8 +149,8 @@ def confirm(upload: Upload, *, name: str, reading: ReadOptions, choice: ColumnCh
     _store(dataset, rows, expected=upload.found["sha256"])
     try:
         with transaction.atomic():
-            # Locking the row lets only one of two simultaneous confirmations store the data set. The other finds it
-            # gone.
+            # with the row locked, only one of two simultaneous confirmations stores the data set; the other finds it
+            # gone
             _refuse_gone(Upload.objects.select_for_update().filter(pk=upload.pk).exists())
             _insert(dataset)
             discard(upload)
@@ -169,7 +170,10 @@ def discard(upload: Upload) -> None:
 
 
 def prune() -> int:
-    """Remove staged files that nobody confirmed within a day, and the folders of interrupted reads."""
+    """Remove staged files that were not confirmed within a day, and folders of interrupted reads.
+
+    Return the number of files.
+    """
     old = Upload.objects.filter(created__lt=timezone.now() - UPLOAD_LIFE)
     for upload in old:
         discard(upload)
@@ -184,11 +188,11 @@ def update(
     choice: ColumnChoice | None = None,
     said: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """Change name, target, kinds, units or roles of a data set.
+    """Change name, target, kinds, units or roles of a data set, and return it.
 
-    Raises DataError, and stores nothing, if the choice does not fit. `said` are new choices on the cells, as
-    `ParsingChoices` writes them; they apply only together with `choice`. The stored rows stay. Models trained on them
-    stay valid, since a model file stores how its rows were parsed.
+    Raises DataError, and stores nothing, if the choice does not fit. `said` are new choices about cells, as
+    `ParsingChoices` writes them. They apply only together with `choice`. The stored rows are not changed. Models
+    trained on them stay valid, because a model file says how its rows were parsed.
     """
     if name is not None:
         dataset.name = checked_name(name, most=200) or dataset.name
@@ -201,14 +205,14 @@ def update(
 def describe_with_choice(
     dataset: Dataset, choice: ColumnChoice, said: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return target, columns and profile with another choice. Stores nothing. Raises DataError."""
+    """Return target, columns and profile under another choice. Stores nothing. Raises DataError."""
     merged = merge(dataset.columns, dataset.target, choice)
     size = dataset.profile.get("read_bytes")
     return reader.describe(path_of(dataset.file), merged, size, dataset.reading, dict(said) if said else None)
 
 
 def apply_remedy(dataset: Dataset, mend: Mapping[str, Any]) -> Dataset:
-    """Change a data set as a finding of its intake report proposes. Raises DataError if it has no such finding."""
+    """Apply the remedy of a finding of the intake report. Raises DataError if the report has no such remedy."""
     if mend not in [finding["mend"] for finding in findings(dataset)] or not mend:
         raise DataError("The check of the table no longer proposes this change. Look at the data set again.")
     name = str(mend.get("column", ""))
@@ -228,26 +232,29 @@ def apply_remedy(dataset: Dataset, mend: Mapping[str, Any]) -> Dataset:
 
 
 def findings(dataset: Dataset) -> list[dict[str, Any]]:
-    """Return the intake report of a data set. If none is stored, the rows are read again. Raises DataError."""
+    """Return the intake report of a data set. If none is stored, parse the rows again. Raises DataError."""
     if "findings" not in dataset.profile:
         return describe_with_choice(dataset, ColumnChoice())["profile"]["findings"]
     return dataset.profile["findings"]
 
 
 def contract(dataset: Dataset) -> dict[str, Any]:
-    """Return the contract of the table on which runs train. Raises DataError."""
+    """Return the contract of the table that runs train on. Raises DataError."""
     table, labels = load(dataset)
     schema = describe_schema(table.schema, table.matrix())
     return table_contract(schema, table.reading, target=labels.name, classes=labels.classes, class_type=labels.type)
 
 
 def delete(dataset: Dataset) -> None:
-    """Soft-delete a data set; it can be restored for some weeks. Its models stay. Raises Conflict if runs need it."""
+    """Soft-delete a data set.
+
+    It can be restored for some weeks, and its models stay. Raises Conflict if runs need it.
+    """
     hide(dataset)
 
 
 def purge(now: datetime) -> int:
-    """Purge data sets that were deleted long ago, with their files."""
+    """Purge data sets whose time to restore them is over, with their files. Return how many."""
     old = Dataset.objects.filter(deleted_at__lt=now - Dataset.back_within())
     stored = {d.pk: (d.file.storage, d.file.name) for d in old}
     removed = deleting.purge(Dataset, now)
@@ -257,13 +264,13 @@ def purge(now: datetime) -> int:
 
 
 def suffix(name: str) -> str:
-    """Return the known ending of a file name, or .csv."""
+    """Return the known extension of a file name, or ".csv"."""
     lower = name.lower()
     return next((ending for ending in SUFFIXES if lower.endswith(ending)), ".csv")
 
 
 def _read_again(upload: Upload, reading: ReadOptions) -> None:
-    """Read a staged file with other options. Raises DataError, and keeps the former rows, if that fails."""
+    """Parse a staged file with other options. If that fails, raise DataError and keep the earlier rows."""
     before = (upload.rows.storage, upload.rows.name) if upload.rows else None
     with reader.scratch() as folder:
         record = reader.stage(path_of(upload.file), reading, folder)
@@ -306,13 +313,13 @@ def _new(owner: Any, source_name: str, size: int, name: str) -> Dataset:
 
 
 def fill(dataset: Dataset, described: dict[str, Any]) -> None:
-    """Set target, columns and profile of a data set to the result of `intake.describe`."""
+    """Set target, columns and profile of a data set from the result of `intake.describe`."""
     for name, value in described.items():
         setattr(dataset, name, value)
 
 
 def _store(dataset: Dataset, rows: Path, expected: str = "") -> None:
-    """Copy the rows into the file store. Raises DataError if they are not the staged ones."""
+    """Copy the rows into the file store. Raises DataError if their hash is not the expected one."""
     dataset.sha256 = digest(rows)
     if expected and dataset.sha256 != expected:
         raise DataError(CHANGED)

@@ -64,7 +64,7 @@ class DatasetViewSet(
     parser_classes = [StrictJSONParser]
 
     def get_parsers(self):
-        # Each operation has one content type, so that the OpenAPI document lists only what works.
+        # each operation has one content type, so that the OpenAPI document lists only what works
         operation = getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post")
         if operation in ("create", "new_version"):
             return [MultiPartParser()]
@@ -154,9 +154,10 @@ class DatasetViewSet(
     @action(detail=True, methods=["post"], url_path="versions", pagination_class=None)
     @idempotent
     def new_version(self, request: Request, pk: str) -> Response:
-        """Store the next version: a file with the same columns, read in the same way.
+        """Store the next version: a file with the same columns, which is parsed in the same way.
 
-        422 if its columns differ, or if values seem to have another form, such as another unit. Nothing is stored then.
+        Status 422 if the columns differ, or if values seem to have another form, such as another unit. Nothing is
+        stored then.
         """
         dataset = self.get_object()
         form = NewVersionSerializer(data=request.data)
@@ -177,7 +178,7 @@ class DatasetViewSet(
     @extend_schema(responses={200: VersionSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
     @new_version.mapping.get
     def list_versions(self, request: Request, pk: str) -> Response:
-        """Return this version and those before it, the newest first."""
+        """Return this version and the earlier ones, newest first."""
         return Response(VersionSerializer(versions.history(self.get_object(), request.user), many=True).data)
 
     @extend_schema(responses={200: FindingSerializer(many=True)} | PROBLEMS(401, 403, 404, 422, 429))
@@ -189,7 +190,7 @@ class DatasetViewSet(
     @extend_schema(responses={200: reference("TableContract")} | PROBLEMS(401, 403, 404, 422, 429))
     @action(detail=True, methods=["get"], pagination_class=None)
     def contract(self, request: Request, pk: str) -> Response:
-        """Return the contract of the table: what each column and the target mean."""
+        """Return the table contract: what each column and the target mean."""
         return Response(actions.contract(self.get_object()))
 
     @extend_schema(
@@ -211,7 +212,7 @@ class DatasetViewSet(
 
 
 def _parsing_choices(changes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the choices on the cells in a change, as `ParsingChoices` writes them."""
+    """Return the choices about cells in a change, in the form of `ParsingChoices.to_json`."""
     merge: dict[str, Any] = {change["name"]: {} for change in changes if change.get("merge")}
     missing = {change["name"]: change["missing_words"] for change in changes if change.get("missing_words")}
     return {what: by_column for what, by_column in (("merge", merge), ("missing", missing)) if by_column}
@@ -226,7 +227,7 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
         elif change.get("role") == "feature":
             ignored.discard(change["name"])
     kinds = {c["name"]: ColumnKind(c["kind"]) for c in changes if "kind" in c}
-    # A column that becomes a feature again needs a kind. Without one it would stay ignored.
+    # a column that becomes a feature again needs a kind; without one, it would stay ignored
     for change in changes:
         if change.get("role") == "feature" and change["name"] not in kinds:
             record = next((c for c in dataset.columns if c["name"] == change["name"]), None)

@@ -1,4 +1,4 @@
-"""Read options and column choices, also sent to child processes as JSON."""
+"""Read options and column choices, which child processes receive as JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from trainer.table import ColumnKind, ColumnSchema, MissingPolicy, UnknownPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How to read a file; None means detected.
+    """Options for parsing a file. None means that the value is detected.
 
-    `given` are choices on the cells and on the lines around the table, as `trainer.data.parsing.ParsingChoices` writes them.
-    `kept` is the column parsing of the previous version, to be repeated. The file must have its columns, `columns`.
+    `given` are choices about cells and about lines around the table, as `trainer.data.parsing.ParsingChoices` writes
+    them. `kept` is the column parsing of the previous version, to be repeated. The file must then have the columns
+    `columns`.
     """
 
     delimiter: str | None = None
@@ -39,12 +40,12 @@ class ReadOptions:
 
     @property
     def decimal(self) -> str:
-        """Decimal sign chosen for all columns, for the form."""
+        """Decimal sign chosen for all columns, or "". The form shows it."""
         return str(self.given.get("decimal", {}).get(EVERY, ""))
 
     @property
     def thousands(self) -> str:
-        """Thousands separator chosen for all columns: "none" for no separator, "" if not chosen."""
+        """Thousands separator chosen for all columns. "none" means no separator, "" no choice."""
         return str(self.given.get("thousands", {}).get(EVERY, "") or ("none" if "thousands" in self.given else ""))
 
     def said(self) -> ParsingChoices:
@@ -60,9 +61,9 @@ class ReadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnChoice:
-    """Choices by column name; everything else is guessed.
+    """A user's choices about columns, by name. Everything else is guessed.
 
-    `ignore` None leaves the ignored columns as they are; empty means that no column is ignored.
+    If `ignore` is None, ignored columns stay ignored. If it is empty, no column is ignored.
     """
 
     target: str | None = None
@@ -88,7 +89,7 @@ class ColumnChoice:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> ColumnChoice:
-        """Build it from the result of `to_json`."""
+        """Create the choice from the result of `to_json`."""
         return cls(
             target=record["target"],
             kinds={name: ColumnKind(kind) for name, kind in record["kinds"].items()},
@@ -103,22 +104,22 @@ class ColumnChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """Preview of what a choice would store. `refusal` is the reason if it cannot be stored."""
+    """Preview of what a choice would store. `refusal` is the reason if nothing could be stored."""
 
     rows_read: int
     rows_kept: int = 0
     classes: int = 0
-    class_rows: Sequence[Sequence[Any]] = ()  # pairs of label and number of rows, in the order of the labels
+    class_rows: Sequence[Sequence[Any]] = ()  # pairs of label and number of rows, in label order
     features: int = 0
     notes: tuple[str, ...] = ()
     refusal: str = ""
-    empty: Mapping[str, Any] = field(default_factory=dict)  # made by `record.empty_record`
+    empty: Mapping[str, Any] = field(default_factory=dict)  # result of `record.empty_record`
     findings: Sequence[Mapping[str, Any]] = ()  # from the intake report
 
 
 @dataclass(frozen=True, kw_only=True)
 class StagedFile:
-    """Description of a staged file: rows, detected format, guesses, and the outlook for storing it as guessed."""
+    """Description of a staged file: rows, detected format, guessed columns, and the outlook if it is stored as guessed."""
 
     rows: int
     lines: tuple[int, ...]  # line numbers of the first rows in the file
@@ -130,7 +131,7 @@ class StagedFile:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> StagedFile:
-        """Build it from the result of `intake.stage`."""
+        """Create the description from the result of `intake.stage`."""
         return cls(
             rows=record["rows"],
             lines=tuple(record["lines"]),
@@ -143,7 +144,7 @@ class StagedFile:
 
 
 def outlook_of(record: dict[str, Any]) -> Outlook:
-    """Build it from the result of `intake.preview_outcome`."""
+    """Create the outlook from the result of `intake.preview_outcome`."""
     return Outlook(**record | {"notes": tuple(record["notes"])})
 
 
@@ -153,7 +154,7 @@ def _guess(record: dict[str, Any]) -> GuessedColumn:
 
 
 def choice_of(columns: list[dict[str, Any]], target: str) -> ColumnChoice:
-    """Return the choice that stored column records represent."""
+    """Return the column choice that stored column records represent."""
     features = [c for c in columns if c["role"] == "feature"]
     return ColumnChoice(
         target=target,
@@ -168,7 +169,10 @@ def choice_of(columns: list[dict[str, Any]], target: str) -> ColumnChoice:
 
 
 def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> ColumnChoice:
-    """Apply `choice` to stored column records with the target `before`. Columns that it does not name stay as they are."""
+    """Apply `choice` to stored column records with the target `before`. Other columns stay as they are.
+
+    Raises DataError for an unknown column.
+    """
     old = choice_of(columns, before)
     ignore = (
         list(choice.ignore)
@@ -177,7 +181,7 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
     )
     target = choice.target or before
     special = {**(old.special or {}), **(choice.special or {})}
-    meanings = {  # a code that is no longer a special value loses its meaning
+    meanings = {  # a code that is no longer special loses its meaning
         name: {code: text for code, text in texts.items() if float(code) in special.get(name, ())}
         for name, texts in (old.meanings or {}).items()
     }

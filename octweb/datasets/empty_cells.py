@@ -1,4 +1,4 @@
-"""Describe empty cells, and switch to keeping the rows that have them."""
+"""Describe empty cells, and offer to keep the rows that have them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
 from trainer.table import MissingPolicy
 
-LISTED = 20  # columns that the figure shows
+LISTED = 20  # at most this many columns are in the figure
 
 
 @dataclass(frozen=True, kw_only=True)
 class Empties:
-    """Rows dropped for empty cells, all rows read, and the columns that drop them."""
+    """Number of rows dropped for empty cells, number of rows read, and columns whose empty cells drop rows."""
 
     dropped: int
     read: int
@@ -30,7 +30,7 @@ class Empties:
 
 
 def describe_switch(dataset: Dataset) -> Empties | None:
-    """Return what the switch would change, or None if no row is dropped for an empty cell of a feature."""
+    """Return what `learn` would change, or None if no row is dropped for an empty cell of a feature."""
     dropped = int(dataset.profile.get("rows_dropped") or 0)
     dropping = [
         c["name"] for c in dataset.columns if c["role"] == "feature" and c.get("empty") and c["missing"] == "drop"
@@ -42,19 +42,19 @@ def describe_switch(dataset: Dataset) -> Empties | None:
 
 
 def learn(dataset: Dataset) -> Dataset:
-    """Keep the rows with empty cells: each split learns to which side they go. Raises DataError."""
+    """Keep the rows with empty cells: let each split learn the side for them. Return the data set. Raises DataError."""
     empties = describe_switch(dataset)
     return actions.update(dataset, choice=_learning(empties.columns)) if empties else dataset
 
 
 def preview_learn(dataset: Dataset) -> Dataset:
-    """Return a copy of the data set as `learn` would change it. Stores nothing."""
+    """Return a copy of the data set, changed as `learn` would do it. Stores nothing."""
     if describe_switch(dataset) is None:
         return dataset
     try:
         described = _describe_learned(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns))
     except (DataError, Busy):
-        return dataset  # the switch itself shows the reason
+        return dataset  # the switch itself will show the reason
     other = copy.copy(dataset)
     actions.fill(other, copy.deepcopy(described))
     return other
@@ -68,14 +68,14 @@ def _describe_learned(pk: str, sha256: str, columns: str) -> dict[str, Any]:
 
 
 def _learning(columns: Sequence[str]) -> ColumnChoice:
-    """Return the choice in which splits learn the side of empty cells in these columns."""
+    """Return the choice in which splits learn the side for empty cells of these columns."""
     return ColumnChoice(missing=dict.fromkeys(columns, MissingPolicy.LEARN))
 
 
 def set_policy_everywhere(
     choice: ColumnChoice, guesses: Iterable[GuessedColumn], policy: MissingPolicy
 ) -> ColumnChoice:
-    """Return the choice with one missing policy for all columns with empty cells."""
+    """Return the choice with this missing policy for all features that have empty cells."""
     kinds = choice.kinds or {}
     features = [guess for guess in guesses if guess.name in kinds or not guess.identifier]
     missing = {own.name: policy for own in features if own.missing and own.name not in (choice.ignore or ())}
@@ -83,7 +83,7 @@ def set_policy_everywhere(
 
 
 def card(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the report on empty cells for a page, or None if no cell is empty."""
+    """Return the report on empty cells for a page, or None if there is none."""
     if not record:
         return None
     columns = [_column(column, record["classes"]) for column in record["columns"]]
@@ -111,7 +111,7 @@ def card(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _column(record: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Return a column with the class whose share differs most between its empty and its other cells."""
+    """Summarise a column. Add the class whose share differs most between its empty and its other cells."""
     empty = record["classes_empty"]
     present = record["classes_present"]
     shares = [(e / max(1, sum(empty)), p / max(1, sum(present))) for e, p in zip(empty, present, strict=True)]

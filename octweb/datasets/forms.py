@@ -1,4 +1,4 @@
-"""Parse the form fields of data set pages, and build their records."""
+"""Parse the form fields of data set pages, and build the records that the pages show."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KINDS_OFFERED = (
 )
 EXAMPLE_DATES = {"dd/mm/yyyy": "31/12/2024", "mm/dd/yyyy": "12/31/2024", "dd.mm.yyyy": "31.12.2024"}
 MOST_WORDS = 20
-EMPTY_CODES = "empty-codes:"  # before a column name: the form field of its codes that mean an empty cell
-MERGE = "merge:"  # before a column name: the form field that reads all spellings of a value as the most frequent one
+EMPTY_CODES = "empty-codes:"  # form field with a column's codes that mean an empty cell; the column name follows
+MERGE = "merge:"  # form field that merges the spellings of each value in a column; the column name follows
 COLUMN_FIELDS = ("role", "kind", "missing", "unknown", "unit", "special")
 FINDING_TITLES = {
     "identifier": "Names or counts the rows",
@@ -72,9 +72,9 @@ def reading_of(data: QueryDict | dict[str, Any]) -> ReadOptions:
 
 
 def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
-    """Parse the choices on the cells and on the lines around the table.
+    """Parse the choices about cells and about lines around the table.
 
-    `taken:NAME` and `empty-codes:NAME` are fields of one column, the others hold for all.
+    The fields `taken:NAME`, `empty-codes:NAME` and `merge:NAME` belong to one column. The others apply to all columns.
     """
     if data.get("given"):
         try:
@@ -99,7 +99,7 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
 
 
 def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
-    """Return the fields of the preview with the remedy of the pressed button, as if the user had filled them in.
+    """Return the fields of the preview with the remedy of the pressed button filled in.
 
     `names` are the columns that the page showed.
     """
@@ -128,7 +128,7 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
 
 
 def remedy_of(post: QueryDict) -> dict[str, Any]:
-    """Return the remedy of the pressed button; empty if there is none."""
+    """Return the remedy of the pressed button, or an empty dict."""
     try:
         mend = json.loads(post.get("mend", ""))
     except ValueError:
@@ -137,7 +137,7 @@ def remedy_of(post: QueryDict) -> dict[str, Any]:
 
 
 def moved_choices(post: QueryDict, before: list[str], names: list[str]) -> QueryDict:
-    """Move each choice to the new position of its column; `before` are the columns that the page showed."""
+    """Move each choice to the new position of its column. `before` are the columns that the page showed."""
     if before == names:
         return post
     data = post.copy()
@@ -149,7 +149,7 @@ def moved_choices(post: QueryDict, before: list[str], names: list[str]) -> Query
 
 
 def findings_card(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the findings of the intake report for a page, each with the value and the label of its button."""
+    """Return the findings of the intake report for a page, each with value and label of its button."""
     return [
         {**own, "title": FINDING_TITLES.get(own["kind"], own["kind"]), "value": json.dumps(own["mend"]), "button": _button(own["mend"])}
         for own in findings
@@ -169,7 +169,7 @@ def _button(mend: Mapping[str, Any]) -> str:
 
 
 def as_query(reading: ReadOptions) -> str:
-    """Return the options as a query string; empty if everything is detected."""
+    """Return the options as a query string, or "" if everything is detected."""
     options = {"delimiter": reading.delimiter, "encoding": reading.encoding, "header": "" if reading.header else "no"}
     options |= {"sheet": reading.sheet, "given": json.dumps(reading.given) if reading.given else ""}
     chosen = {name: value for name, value in options.items() if value}
@@ -177,7 +177,7 @@ def as_query(reading: ReadOptions) -> str:
 
 
 def switch_words(switch: str) -> str:
-    """Describe a switch such as `number:,.` by an example: `numbers such as 1.234,5`."""
+    """Describe a parsing choice such as `number:,.` by an example: `numbers such as 1.234,5`."""
     kind, _, form = switch.partition(":")
     if kind == "number":
         if not form:
@@ -193,7 +193,7 @@ def switch_words(switch: str) -> str:
 def column_records(
     columns: Iterable[ColumnReading], names: Iterable[str], chosen_kinds: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return a record per column of the file: its parsing, the reason, and the switches.
+    """Return a record for each column of the file: how it is parsed, the reason, and the alternatives.
 
     Columns that need a decision come first, plain ones last.
     """
@@ -218,13 +218,13 @@ def column_records(
 
 
 def seen_mark(reading: ReadOptions, names: list[str]) -> str:
-    """Return a digest of the shown columns. A choice applies only to the columns for which it was made."""
+    """Return a digest of options and shown columns. A choice applies only to the columns for which it was made."""
     text = json.dumps([reading.to_json(), names])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> ColumnChoice:
-    """Parse kinds, roles, policies, units, special values and target.
+    """Parse kinds, roles, policies, units, special values and target from the form.
 
     Column i has the fields kind-i, role-i, missing-i, unit-i and so on. Raises DataError for special values that are
     not numbers.
@@ -246,7 +246,7 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
         if kind in list(ColumnKind):
             kinds[name] = ColumnKind(kind)
         if policy in list(MissingPolicy):
-            # Only a categorical column can have a category for missing values.
+            # only a categorical column can have a category for missing values
             allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is ColumnKind.CATEGORICAL
             missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.LEARN
         if data.get(f"unknown-{i}") in list(UnknownPolicy):

@@ -1,4 +1,4 @@
-"""Template tags and filters of all pages: numbers, badges, glossary words."""
+"""Template tags and filters for all pages: numbers, badges, glossary words."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ WORD_ENDS = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z])")
 
 @register.filter
 def percent(value: Any, digits: int = 1) -> str:
-    """Format a share as a percentage: 0.9332 → 93.3 %; a missing value in words."""
+    """Format a share as a percentage (0.9332 → 93.3 %), or a missing value as "not evaluated"."""
     return "not evaluated" if value is None or value == "" else f"{points_text(float(value), digits)}{NARROW}%"
 
 
 @register.filter
 def points(value: Any, digits: int = 1) -> str:
-    """Format a share without its unit: 0.9332 → 93.3."""
+    """Format a share as a percentage without its sign: 0.9332 → 93.3."""
     return points_text(float(value), digits)
 
 
@@ -54,7 +54,7 @@ def whole(value: Any) -> str:
 
 @register.filter
 def significant(value: Any, digits: int = 4) -> str:
-    """Format a number with `digits` significant digits; a missing value in words."""
+    """Format a number with `digits` significant digits, or a missing value as "none"."""
     if value is None or value == "":
         return "none"
     return number_text(float(value), int(digits))
@@ -62,14 +62,14 @@ def significant(value: Any, digits: int = 4) -> str:
 
 @register.filter
 def of_column(value: Any, name: str) -> str:
-    """Format a value of a column with three significant digits, years with all digits."""
+    """Format a value of a column with three significant digits. Years keep all digits."""
     year = column_number(name, float(value))
     return year if year != number_text(float(value), full=True) else number_text(float(value))
 
 
 @register.filter
 def exact(value: Any, name: str = "") -> str:
-    """Format a number with every digit, like a threshold of the column `name`."""
+    """Format a number with all digits, like a threshold of the column `name`."""
     return column_number(name, float(value))
 
 
@@ -87,20 +87,20 @@ def breakable(name: str) -> SafeString:
 
 @register.filter
 def beside(unit: str | None, label: str) -> str:
-    """Return the unit to show beside a label; empty if the label contains it ("Most leaves")."""
+    """Return the unit to show beside a label, or "" if the label contains it ("Most leaves")."""
     return unit if unit and unit.casefold() not in label.casefold().split() else ""
 
 
 @register.inclusion_tag("_named.html")
 def named_link(url: str, name: Any, method: str) -> dict[str, str]:
-    """Render a link to a run or model; the settings of an automatic name stand beside it."""
+    """Render a link to a run or model. The settings in an automatic name are shown beside the link."""
     plain, settings = split_name(str(name), title_of(method))
     return {"url": url, "name": plain, "settings": settings}
 
 
 @register.simple_tag
 def navigation(path: str) -> list[dict[str, Any]]:
-    """Return the links of the navigation; the one of `path` is marked."""
+    """Return the links of the navigation, with the current one marked."""
     return places(path)
 
 
@@ -109,7 +109,7 @@ _count = itertools.count()
 
 @register.simple_tag
 def badge(kind: str = "", gap: Any = "") -> dict[str, str]:
-    """Return the context of a badge: style, icon, words, the sentence of its popover, and an id."""
+    """Return the context of a badge: style, icon, text, tooltip and id."""
     return {"id": f"badge-{next(_count)}"} | asdict(_badge(str(kind), gap))
 
 
@@ -123,13 +123,13 @@ def _badge(kind: str, gap: Any) -> Badge:
 
 @register.simple_tag
 def splits_words(proved: int, total: int) -> str:
-    """Say how many splits of a tree are proved."""
+    """State in words how many splits of a tree are proved."""
     return claims.splits_words(proved, total)
 
 
 @register.inclusion_tag("_term.html")
 def term(word: str, shown: str = "") -> dict[str, str]:
-    """Return the context of a glossary word with its popover; `shown` is the word in the text."""
+    """Render a glossary word with its popover. `shown` is the form of the word in the text."""
     return {
         "word": shown or word,
         "sentence": sentence(word),
