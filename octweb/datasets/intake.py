@@ -1,9 +1,9 @@
-"""Read a file, guess its columns, and describe what will be stored.
+"""Parse a file, guess its columns, and describe what will be stored.
 
     python -m octweb.datasets.intake FOLDER
 
-runs the command in `request.json` of the folder and writes `answer.json`. The web server reads large files in such a
-process, with limits on memory and time. This module does not import Django, so it starts quickly.
+executes the request in `request.json` of the folder and writes `answer.json`. The web server parses large files in such
+a process, with limits on memory and time. This module does not import Django, so it starts quickly.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from trainer.tree.file import from_json
 REQUEST = "request.json"
 ANSWER = "answer.json"
 ROWS = "rows.parquet"
-MEMORY = "OCTWEB_READING_BYTES"  # name of the environment variable that holds the memory limit in bytes
+MEMORY = "OCTWEB_READING_BYTES"  # environment variable with the memory limit in bytes
 OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
-FIRST_LINES = 20  # rows that the preview shows with their line numbers
+FIRST_LINES = 20  # the preview shows this many rows with their line numbers
 TOO_MUCH_MEMORY = (
     "Reading this file takes more memory than this server gives. Take a sample of the rows, or leave columns out."
 )
 
 
 def stage(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path) -> dict[str, Any]:
-    """Read `source` into the file `rows`, and return the description for the preview page. Raises DataError."""
+    """Parse `source`, write its rows to `rows`, and return the description for the preview. Raises DataError."""
     raw = _read_source(source, reading, limits)
     parsing = _reading(raw, reading)
     first = infer(raw)
@@ -73,16 +73,16 @@ def stage(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path) ->
 
 
 def preview_outcome(rows: Path, choice: ColumnChoice, kept: dict[str, Any]) -> dict[str, Any]:
-    """Preview the data set that this choice makes from a staged file. `kept` is the parsing of its columns."""
+    """Preview the data set that this choice makes of a staged file. `kept` is the parsing of its columns."""
     return _outlook(read_raw(rows), choice, TableReading.from_json(kept))
 
 
 def describe(
     rows: Path, choice: ColumnChoice, kept: dict[str, Any], said: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return target, number of rows, column records, parsing and profile of a staged or stored file. Raises DataError.
+    """Return target, row count, column records, parsing and profile of a staged or stored file. Raises DataError.
 
-    `kept` is the parsing of its columns; `said` are new choices on their cells.
+    `kept` is the parsing of its columns. `said` are new choices about their cells.
     """
     raw = _read_stored_rows(rows)
     reading = TableReading.from_json(kept)
@@ -90,7 +90,7 @@ def describe(
 
 
 def create(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path, choice: ColumnChoice) -> dict[str, Any]:
-    """Read `source` into `rows` and describe it. Raises DataError."""
+    """Parse `source`, write its rows to `rows`, and return their description. Raises DataError."""
     raw = _read_source(source, reading, limits)
     parsing = _reading(raw, reading)
     if reading.columns is not None:
@@ -101,7 +101,10 @@ def create(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path, c
 
 
 def model_rows(rows: Path, model: Path) -> dict[str, Any]:
-    """Write the rows of a stored file, parsed for the model in the file `model`, as .npy files beside the latter."""
+    """Parse the rows of a stored file for the model in the file `model`. Write .npy files beside the latter.
+
+    Return the names of the arrays, and whether the rows match the model's fingerprint.
+    """
     arrays, same = arrays_of(rows, from_json(json.loads(model.read_text(encoding="utf-8"))))
     for name, values in arrays.items():
         np.save(model.with_name(f"{name}.npy"), values)
@@ -109,9 +112,9 @@ def model_rows(rows: Path, model: Path) -> dict[str, Any]:
 
 
 def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """Convert the model of another program in the file `foreign` and count it on stored rows.
+    """Convert the model of another program in the file `foreign`, and evaluate it on stored rows.
 
-    `said` has target, name, classes and form. Returns the model document.
+    `said` has target, name, classes and form. Return the model document.
     """
     # this imports the training code, which no other command here needs
     from trainer.convert import convert, count_rows, form_of
@@ -129,11 +132,11 @@ def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any])
 def build_with(
     raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading | None = None
 ) -> tuple[Table, Labels, LoadReport]:
-    """Build table and labels from the rows with this choice; `reading` is the parsing of their cells."""
+    """Build table and labels from the rows under this choice. `reading` is the parsing of their cells."""
     reading = reading or TableReading()
     ignore = [c for c in choice.ignore or () if c != target]
     names = {*reading.for_target(target).names(raw.names), *raw.names}
-    # A choice is dropped if its column exists only with another target.
+    # drop choices about columns that exist only with another target
     idle = {*reading.names(raw.names)} - names | {target, *ignore}
     numbers = {name for name, kind in (choice.kinds or {}).items() if kind is not ColumnKind.CATEGORICAL}
     return build_as_read(
@@ -157,12 +160,12 @@ def _read_source(source: Path, reading: ReadOptions, limits: ReadLimits) -> RawT
 
 
 def _reading(raw: RawTable, reading: ReadOptions) -> TableReading:
-    """Return the column parsing: that of the previous version, or the chosen and guessed one."""
+    """Return the column parsing: that of the previous version, or one from the user's choices and guesses."""
     return TableReading.from_json(reading.kept) if reading.kept is not None else reading_of(raw, reading.said())
 
 
 def _read_stored_rows(rows: Path) -> RawTable:
-    """Read stored rows with their line numbers; files of older versions have none."""
+    """Read stored rows with their line numbers, which files of older versions do not have."""
     try:
         return read_raw(rows)
     except DataError:
@@ -204,14 +207,14 @@ def _outlook(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict
     return record | _checks(raw, target, choice, reading, built) | {
         "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema),
         "class_rows": [[label, int(rows)] for label, rows in zip(labels.classes, labels.counts(), strict=True)],
-        "notes": replace(report, reading_notes=()).notes,  # a card of its own shows the notes about parsing
+        "notes": replace(report, reading_notes=()).notes,  # the notes about parsing are shown elsewhere
     }  # fmt: skip
 
 
 def _checks(
     raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading, built: Built | None
 ) -> dict[str, Any]:
-    """Return the record of empty cells and the findings of the intake report."""
+    """Return the report on empty cells, and the findings of the intake report."""
     learned = _build_learning(raw, target, choice, reading, built)
     empty = None if learned is None else empty_report(learned[0], learned[1])
     findings = inspect_built(
@@ -230,7 +233,7 @@ def _checks(
 def _build_learning(
     raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading, built: Built | None
 ) -> Built | None:
-    """Build the table in which no row is dropped for an empty cell; None if no cell is empty or it cannot be built."""
+    """Build the table without dropping rows for empty cells. None if no cell is empty or it cannot be built."""
     if built is not None and not has_empty(built):
         return None
     identifiers = {guess.name for guess in infer(raw) if guess.identifier} if built is None else ()
@@ -261,7 +264,7 @@ COMMANDS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Run the command of a request and return its result. Raises DataError."""
+    """Execute a request, and return its result. Raises DataError."""
     arguments: dict[str, Any] = {"rows": Path(request["rows"]) if "rows" in request else folder / ROWS}
     if "source" in request:
         arguments |= {"source": Path(request["source"]), "limits": ReadLimits(**request["limits"])}
@@ -280,7 +283,7 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Answer the request in the folder. A DataError or too little memory becomes an error answer."""
+    """Execute the request in the folder. Write an error answer for a DataError, or if memory runs out."""
     exit_with_parent()
     limit = int(os.environ[MEMORY])
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

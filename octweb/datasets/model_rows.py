@@ -17,11 +17,11 @@ from trainer.tree.file import ModelFile
 
 
 def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool]:
-    """Return arrays by name, and whether the fingerprint of the model fits these rows or it has none. Raises DataError.
+    """Return arrays by name, and whether the rows match the model's fingerprint (true if it has none).
 
-    `matrix` float64 (n, columns), `codes` (n,) of the classes, `numbers` (n,) of the rows in the file from 1 on.
-    `training` and `unseen` are positions of training and held-out rows.
-    If known: `lines` (n,) of the uploaded file, `weights` and `groups` (n,).
+    `matrix` is float64 (n, columns). `codes` (n,) are the classes, and `numbers` (n,) the row numbers in the file from
+    1. `training` and `unseen` are positions of training and held-out rows. If known, `lines` (n,) are line numbers in
+    the uploaded file, and `weights` and `groups` are (n,). Raises DataError.
     """
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)

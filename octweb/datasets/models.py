@@ -1,4 +1,4 @@
-"""Data sets, and uploads that the user has not confirmed yet."""
+"""Store data sets, and uploads that are not confirmed yet."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from octweb.core.ownership import Deletable, Owned
 
 
 class Dataset(Deletable):
-    """A stored table: the rows in a Parquet file, the schema here. The file never changes."""
+    """A stored table: its rows in a Parquet file, its schema in this row. The file never changes."""
 
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)
     rows = models.PositiveIntegerField()
-    # One record per column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" |
-    # "ignored"}.
+    # one record per column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" |
+    # "ignored"}
     columns = models.JSONField(default=list)
     profile = models.JSONField(default=dict)
-    # How cells are parsed, see trainer.data.parsing. Empty if the file was clean.
+    # how cells are parsed, see trainer.data.parsing; empty if the file was clean
     reading = models.JSONField(default=dict, blank=True)
     file = models.FileField(upload_to="datasets/%Y/%m/")
     sha256 = models.CharField(max_length=64)
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     sample = models.CharField(max_length=50, blank=True)
-    # `previous` is the data set that this version replaces: another file with the same columns.
+    # `previous` is the data set that this version replaces, another file with the same columns
     version = models.PositiveIntegerField(default=1)
     previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="later")
 
@@ -36,17 +36,17 @@ class Dataset(Deletable):
 
     @property
     def base_name(self) -> str:
-        """Name without its version, since models of all versions share one served name."""
+        """Name without its version. Models of all versions share this name when they are served."""
         return self.name.removesuffix(f", version {self.version}")
 
 
 class Upload(Owned):
-    """An uploaded file that the user has not confirmed yet; removed when confirmed or after a day."""
+    """An uploaded file that is not confirmed yet. It is removed on confirmation or after a day."""
 
     file = models.FileField(upload_to="uploads/%Y/%m/")
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
-    # The results of reading are stored, so that the file is read only once: rows as text, read options, description.
+    # results of parsing (rows as text, read options, description), stored so that the file is parsed only once
     rows = models.FileField(upload_to="uploads/%Y/%m/", blank=True)
     options = models.JSONField(default=dict)
     found = models.JSONField(default=dict)

@@ -1,6 +1,6 @@
-"""Read small files in the web process, others in limited child processes.
+"""Parse small files in the web process, and others in limited child processes.
 
-Memory, time and number of child processes are limited. A large table would block the web server while it is read, and
+Memory, time and number of child processes are limited. A large table would block the web server while it is parsed, and
 a file of a hundred kilobytes may unpack to gigabytes.
 """
 
@@ -35,8 +35,8 @@ from trainer.data.formats.parquet_file import is_arrow, is_parquet
 from trainer.data.formats.workbook import is_workbook
 from trainer.errors import DataError
 
-SMALL_BYTES = 1_000_000  # the web process itself reads a text up to this size
-FOLDER = "incoming"  # folder in the data folder for the files of running reads
+SMALL_BYTES = 1_000_000  # the web process itself parses a text up to this size
+FOLDER = "incoming"  # in the data folder, for the files of running reads
 CHUNK = 1 << 20
 TURN_SECONDS = 0.1  # time between two attempts to get a reader slot
 
@@ -45,7 +45,7 @@ _reads_in_progress = 0
 
 
 def limits() -> ReadLimits:
-    """Return the limits of this server on a file."""
+    """Return this server's limits on a file."""
     return ReadLimits(
         rows=settings.MAX_ROWS, columns=settings.MAX_COLUMNS, bytes=settings.MAX_UPLOAD_BYTES,
         unpacked_bytes=settings.MAX_UNPACKED_BYTES,
@@ -54,7 +54,7 @@ def limits() -> ReadLimits:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Make a folder for the duration of a `with` block."""
+    """Create a temporary folder for the duration of a `with` block."""
     above = settings.DATA_DIR / FOLDER
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=above, ignore_cleanup_errors=True) as folder:
@@ -63,7 +63,10 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def on_disk(file: BinaryIO, folder: Path) -> Iterator[Path]:
-    """Write an uploaded file to a path. Raises BodyTooLarge beyond the server's limit."""
+    """Yield the path of an uploaded file, after writing it to disk if needed.
+
+    Raises BodyTooLarge beyond the server's limit.
+    """
     if hasattr(file, "temporary_file_path"):
         path = Path(file.temporary_file_path())
         if path.stat().st_size > settings.MAX_UPLOAD_BYTES:
@@ -89,33 +92,33 @@ def too_large() -> BodyTooLarge:
 
 
 def stage(source: Path, reading: ReadOptions, folder: Path) -> dict[str, Any]:
-    """Run `intake.stage`, which writes the rows into the folder."""
+    """Run `intake.stage`, which writes the rows to the folder."""
     return _read_upload({"command": "stage", **_source(source, reading)}, folder, small=_is_small(source))
 
 
 def create(source: Path, reading: ReadOptions, choice: ColumnChoice, folder: Path) -> dict[str, Any]:
-    """Run `intake.create`, which writes the rows into the folder."""
+    """Run `intake.create`, which writes the rows to the folder."""
     request = {"command": "create", "choice": choice.to_json(), **_source(source, reading)}
     return _read_upload(request, folder, small=_is_small(source))
 
 
 def preview_outcome(rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
-    """Run `intake.preview_outcome`; `size` is the memory of the rows in bytes, None if unknown."""
+    """Run `intake.preview_outcome`. `size` is the memory of the rows in bytes, or None if unknown."""
     return _of_rows("preview", rows, choice, size, kept)
 
 
 def describe(
     rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any], said: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Run `intake.describe`; `size` is the memory of the rows in bytes, None if unknown."""
+    """Run `intake.describe`. `size` is the memory of the rows in bytes, or None if unknown."""
     return _of_rows("describe", rows, choice, size, kept, **({"said": said} if said else {}))
 
 
 def model_rows(rows: Path, document: str) -> tuple[dict[str, np.ndarray], bool]:
     """Run `model_rows.arrays_of` for a model's document in a child process.
 
-    The arrays are memory-mapped from files that are already unlinked. Unused arrays need no memory, and the disk space is freed with
-    the last array.
+    The arrays are memory-mapped from files that are already unlinked. Unused arrays need no memory, and the disk space
+    is freed with the last array.
     """
     with scratch() as folder:
         model = folder / "model.json"
@@ -146,7 +149,7 @@ def _source(source: Path, reading: ReadOptions) -> dict[str, Any]:
 
 
 def _is_small(source: Path) -> bool:
-    """Return whether it is a short text. The unpacked size of other files is unknown before reading."""
+    """Return whether the file is a short text. The unpacked size of other formats is unknown before parsing."""
     if source.stat().st_size > SMALL_BYTES or is_parquet(source) or is_arrow(source) or is_workbook(source):
         return False
     try:
@@ -165,7 +168,7 @@ def _read_upload(request: dict[str, Any], folder: Path, *, small: bool) -> dict[
 
 @contextmanager
 def _limit_concurrent_reads() -> Iterator[None]:
-    """Wait for a reader slot of this host. Raises Busy if too many wait already."""
+    """Wait for a reader slot of this host. Raises Busy if too many reads already wait."""
     global _reads_in_progress
     with _count:
         if _reads_in_progress >= settings.MAX_UPLOADS_AT_ONCE:
@@ -181,9 +184,9 @@ def _limit_concurrent_reads() -> Iterator[None]:
 
 @contextmanager
 def _acquire_reader_slot() -> Iterator[None]:
-    """Lock one of OCTWEB_READERS files. All web processes of a host share them.
+    """Lock one of OCTWEB_READERS files, which all web processes of a host share.
 
-    The system unlocks the files of a killed process.
+    If a process is killed, the system releases its lock.
     """
     above = settings.DATA_DIR / "readers"
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -203,7 +206,8 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     (folder / intake.REQUEST).write_text(json.dumps(request), encoding="utf-8")
     environment = environment_of_child() | {
         intake.MEMORY: str(settings.MAX_READING_BYTES),
-        # With one thread and the system allocator, the process reserves no more memory than it uses, and the limit applies to that.
+        # with one thread and the system allocator, the process reserves no more memory than it uses, and the limit
+        # applies to that
         "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "262144", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     command = [sys.executable, "-m", "octweb.datasets.intake", str(folder)]
@@ -225,7 +229,7 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     try:
         response = json.loads((folder / intake.ANSWER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # The process left no answer: an allocation failed, or the system killed it.
+        # the process left no answer: an allocation failed, or the system killed it
         raise DataError(intake.TOO_MUCH_MEMORY) from None
     if "error" in response:
         raise DataError(response["error"], problems=tuple(response["problems"]))
@@ -233,7 +237,7 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def tidy(before: float) -> int:
-    """Remove folders of killed processes last changed before this time. Returns their number."""
+    """Remove folders of killed processes that were last changed before this time. Return how many."""
     above = settings.DATA_DIR / FOLDER
     removed = 0
     for left in above.iterdir() if above.is_dir() else ():

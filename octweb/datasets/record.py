@@ -1,4 +1,4 @@
-"""JSON records stored beside the rows: columns, empty cells and profile."""
+"""Build the JSON records stored beside the rows: columns, empty cells and profile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_CHARACTERS = 20_000  # limit on the characters of the categories of a colum
 def column_records(
     guesses: tuple[GuessedColumn, ...], table: Table, target: str, choice: ColumnChoice
 ) -> list[dict[str, Any]]:
-    """Return a record per column of the file: name, kind, missing policy, unit, role, reason of the kind."""
+    """Return a record for each column of the file: name, kind, missing policy, unit, role, reason for the kind."""
     used = {schema.name: schema for schema in table.schema}
     records = []
     for guess in guesses:
@@ -54,7 +54,7 @@ def column_records(
 
 
 def empty_record(report: EmptyReport, labels: Labels) -> dict[str, Any]:
-    """Return the report on empty cells as JSON; empty if no cell is empty."""
+    """Return the report on empty cells as JSON, or an empty dict if no cell is empty."""
     if not report.columns:
         return {}
     return {
@@ -68,7 +68,7 @@ def empty_record(report: EmptyReport, labels: Labels) -> dict[str, Any]:
 
 
 def word_record(column: Column) -> dict[str, Any]:
-    """Return the categories of a column with their rows, for the comparison with a later version.
+    """Return the categories of a column with their row counts, for the comparison with a later version.
 
     Of more than 200 categories, or of long texts, only `SKETCH` numbers are kept; see `sketch`. Return nothing for other columns.
     """
@@ -82,13 +82,13 @@ def word_record(column: Column) -> dict[str, Any]:
 
 
 def sketch(words: Iterable[str]) -> list[int]:
-    """Return the smallest digests of the words; two sets with many common words share some of them (bottom-k sketch)."""
+    """Return the smallest digests of the words (bottom-k sketch). Sets with many common words share some of them."""
     digests = {int.from_bytes(hashlib.blake2b(word.encode(), digest_size=6).digest()) for word in words}
     return sorted(digests)[:SKETCH]
 
 
 def profile_record(profile: Profile, labels: Labels, report: LoadReport, table: Table) -> dict[str, Any]:
-    """Return the profile as JSON, with the classes in the order of the labels."""
+    """Return the profile as JSON, with class counts in the order of the labels."""
     counts = labels.counts()
     return {
         "classes": list(labels.classes),

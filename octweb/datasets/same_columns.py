@@ -8,13 +8,13 @@ from trainer.data.parsing import ColumnParsing
 from trainer.errors import DataError, list_names, nearest
 
 SEPARATE = "upload it as a separate data set"
-MOST = 10  # names that one sentence lists
+MOST = 10  # one sentence lists at most this many names
 
 
 def check_same_columns(names: Sequence[str], columns: Collection[str], reading: ColumnParsing) -> None:
     """Raise DataError unless the file has the columns of the previous version.
 
-    `names` are the columns of the file, `columns` those that the parsing `reading` made of the previous version. The
+    `names` are the columns of the file. `columns` are those of the previous version, after the parsing `reading`. The
     error names missing columns, new columns, and likely renames.
     """
     source_of = {name: column.name for column in reading.columns.values() for name in column.names}
@@ -47,7 +47,7 @@ def _advice(missing: list[str], more: list[str]) -> str:
 
 
 def _problems(missing: list[str], more: list[str]) -> tuple[str, ...]:
-    """Return a line per column, for the list below the sentence."""
+    """Return a line for each missing or new column, for the list below the sentence."""
     lines = []
     for name in missing:
         near = nearest(name, more)

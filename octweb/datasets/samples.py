@@ -12,7 +12,10 @@ from trainer.table import ColumnKind
 
 
 def load(*, owner, slug: str) -> Dataset:
-    """Return the sample as a data set of `owner`, stored if there is none yet. Raises KeyError for an unknown slug."""
+    """Return the sample as a data set of `owner`; store it if there is none yet.
+
+    Raises KeyError for an unknown slug.
+    """
     sample = {s.slug: s for s in SAMPLES}[slug]
     existing = Dataset.objects.kept().filter(owner=owner, sample=slug).first()
     if existing is not None:

@@ -1,4 +1,4 @@
-"""Bodies of the API of data sets."""
+"""Request and response bodies of the data set API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 
 
 class DatasetSerializer(serializers.ModelSerializer):
-    """A data set as the API answers it."""
+    """A data set: its columns, target, profile and source file."""
 
     columns = serializers.ListField(child=serializers.DictField())
     profile = serializers.DictField()
@@ -69,7 +69,7 @@ class DatasetSerializer(serializers.ModelSerializer):
 
 
 class NewDatasetSerializer(serializers.Serializer):
-    """A file and how to read it."""
+    """A file to upload, and options for parsing it."""
 
     file = serializers.FileField(allow_empty_file=True)
     name = Name(max_length=200)
@@ -181,7 +181,7 @@ class NewDatasetSerializer(serializers.Serializer):
         return words_by_column
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Check the options together, and add `given`: the choices on the cells."""
+        """Validate the options together, and add `given`: the choices about cells."""
         kinds = {name: kind for name, kind in (values["kinds"] or {}).items() if kind not in list(ColumnKind)}
         choices: dict[str, Any] = {"kinds": kinds, "missing": values["missing_words"] or {}}
         for what in ("decimal", "thousands"):
@@ -197,7 +197,7 @@ class NewDatasetSerializer(serializers.Serializer):
 
 
 class FindingSerializer(serializers.Serializer):
-    """One finding of the intake report."""
+    """A finding of the intake report."""
 
     kind = serializers.CharField()
     column = serializers.CharField(allow_blank=True, help_text="empty for the table as a whole")
@@ -244,7 +244,7 @@ class ColumnChangeSerializer(serializers.Serializer):
 
 
 class DatasetChangeSerializer(serializers.Serializer):
-    """The body of PATCH."""
+    """Changes of a data set. Members that are left out stay as they are."""
 
     name = StrictTextField(required=False, max_length=200)
     target = StrictTextField(required=False, max_length=200)
@@ -252,7 +252,7 @@ class DatasetChangeSerializer(serializers.Serializer):
 
 
 class NewVersionSerializer(serializers.Serializer):
-    """A file with the columns of a data set."""
+    """The next version: a file with the columns of the data set."""
 
     file = serializers.FileField(allow_empty_file=True)
     as_it_is = serializers.BooleanField(
@@ -261,7 +261,7 @@ class NewVersionSerializer(serializers.Serializer):
 
 
 class DifferenceSerializer(serializers.Serializer):
-    """A difference from the version before."""
+    """A difference from the previous version."""
 
     where = serializers.CharField(help_text="a column, or `rows`")
     before = serializers.CharField()
@@ -269,7 +269,7 @@ class DifferenceSerializer(serializers.Serializer):
 
 
 class VersionSerializer(DatasetSerializer):
-    """A version of a data set with its differences from the version before."""
+    """A version of a data set, with its differences from the previous version."""
 
     differences = serializers.SerializerMethodField()
 
@@ -283,14 +283,14 @@ class VersionSerializer(DatasetSerializer):
 
 
 class RowsSerializer(serializers.Serializer):
-    """The first rows as they were read."""
+    """The first rows, as they were parsed."""
 
     columns = serializers.ListField(child=serializers.CharField())
     rows = serializers.ListField(child=serializers.ListField(child=serializers.CharField(allow_null=True)))
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a JSON list; raises ValidationError."""
+    """Parse a JSON list of names. Raises ValidationError."""
     try:
         names = strict_json.loads(text.encode()) if text else []
     except ValueError as error:

@@ -40,7 +40,7 @@ def path_of(file: FieldFile) -> Path:
     """Return a local path of a stored file. Raises DataError if it is gone."""
     try:
         path = files.local_path(file)
-    except (FileNotFoundError, ValueError) as error:  # ValueError is raised if the field has no file name
+    except (FileNotFoundError, ValueError) as error:  # raised if the field has no file name
         raise DataError(GONE) from error
     if not path.is_file():
         raise DataError(GONE)
@@ -48,13 +48,13 @@ def path_of(file: FieldFile) -> Path:
 
 
 def load(dataset: Dataset) -> tuple[Table, Labels]:
-    """Return the table and labels on which a run trains."""
+    """Return the table and labels that a run trains on. Raises DataError."""
     table, labels, _ = load_with_report(dataset)
     return table, labels
 
 
 def load_with_report(dataset: Dataset) -> tuple[Table, Labels, LoadReport]:
-    """Return table, labels and a report of dropped rows. Raises DataError if the stored file has changed."""
+    """Return table, labels and a report on dropped rows. Raises DataError if the stored file has changed."""
     columns = json.dumps(dataset.columns, sort_keys=True)
     reading = json.dumps(dataset.reading)
     return _load(str(path_of(dataset.file)), dataset.sha256, dataset.target, columns, reading)
@@ -73,12 +73,12 @@ def _load(path: str, sha256: str, target: str, columns: str, reading: str) -> tu
 
 
 def first_rows(dataset: Dataset, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return names and the first `count` rows. Reads only the pages of the file that hold them."""
+    """Return the column names and the first `count` rows. Only the pages of the file that contain them are read."""
     return first_of(path_of(dataset.file), count)
 
 
 def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return names and the first `count` rows of a file of rows."""
+    """Return the column names and the first `count` rows of a Parquet file."""
     names, batches = _batches(path, max(1, count))
     rows = next(batches, [])
     batches.close()
@@ -86,7 +86,7 @@ def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, .
 
 
 def raw_columns(dataset: Dataset, names: Iterable[str]) -> RawTable:
-    """Return some columns of the stored rows, with the line numbers of the uploaded file if known.
+    """Return some columns of the stored rows, with line numbers of the uploaded file if known.
 
     Raises DataError if the stored file is gone or damaged.
     """
@@ -107,16 +107,16 @@ def raw_columns(dataset: Dataset, names: Iterable[str]) -> RawTable:
 
 
 def first_lines(dataset: Dataset, count: int) -> list[int] | None:
-    """Return the lines of the first `count` rows in the uploaded file, None if unknown."""
+    """Return the line numbers of the first `count` rows in the uploaded file, or None if unknown."""
     path = path_of(dataset.file)
     lines = lines_in(path, pq.read_metadata(path).num_rows)
     return None if lines is None else lines[:count].tolist()
 
 
 def csv_lines(dataset: Dataset, *, for_spreadsheets: bool = False) -> Iterator[str]:
-    """Yield the rows as pieces of a CSV file, one in memory at a time.
+    """Yield the rows as pieces of a CSV file. Only one piece is in memory at a time.
 
-    `for_spreadsheets` puts an apostrophe before texts that a spreadsheet would run as formulas.
+    `for_spreadsheets` puts an apostrophe before texts that a spreadsheet would execute as formulas.
     """
     names, batches = _batches(path_of(dataset.file), STREAMED_ROWS)
     yield _csv([names], for_spreadsheets)
@@ -137,7 +137,10 @@ def refuse_changed(dataset: Dataset, path: Path) -> None:
 
 
 def _batches(path: Path, size: int) -> tuple[tuple[str, ...], Generator[list[tuple[Any, ...]]]]:
-    """Return names and an iterator of lists of `size` rows. Raises DataError if the stored file is gone or damaged."""
+    """Return column names and an iterator over lists of `size` rows.
+
+    Raises DataError if the file is gone or damaged.
+    """
     try:
         file = pq.ParquetFile(path, pre_buffer=False)
     except (OSError, pa.ArrowException) as error:

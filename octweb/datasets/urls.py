@@ -1,4 +1,4 @@
-"""Pages of data sets."""
+"""URLs of the pages of data sets."""
 
 from django.urls import path
 

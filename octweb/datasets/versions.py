@@ -29,7 +29,7 @@ FEWEST_DIGESTS = 16  # with fewer digests of either version, a sketch does not s
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnDifference:
-    """A difference between two versions: where it is, the value before, and the value now."""
+    """A difference between two versions: column or count, value before, and value now."""
 
     where: str
     before: str
@@ -37,13 +37,16 @@ class ColumnDifference:
 
 
 class ChangedForms(DataError):
-    """Columns of a new version seem to hold the same values in another form. `problems` has a sentence per column."""
+    """Columns of a new version seem to contain the same values in another form.
+
+    `problems` has a sentence per column.
+    """
 
 
 def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str, as_it_is: bool = False) -> Dataset:
-    """Create the next version of `dataset` from a file. Raises DataError, and stores nothing, if its columns differ.
+    """Create the next version of `dataset` from a file. Raises DataError, and stores nothing, if the columns differ.
 
-    Raises ChangedForms if units or spellings seem to have changed, unless `as_it_is` is set.
+    Unless `as_it_is` is set, raises ChangedForms if units or spellings seem to have changed.
     """
     return actions.create(
         owner=owner,
@@ -57,7 +60,7 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str, as
 
 
 def _succeed(before: Dataset, now: Dataset, *, as_it_is: bool) -> None:
-    """Number `now` as the version after `before`. Raises ChangedForms as `new_version` does."""
+    """Make `now` the version after `before`. Unless `as_it_is` is set, raise ChangedForms like `new_version`."""
     if not as_it_is:
         _refuse_changed_forms(before, now)
     now.previous = before
@@ -65,7 +68,7 @@ def _succeed(before: Dataset, now: Dataset, *, as_it_is: bool) -> None:
 
 
 def history(dataset: Dataset, user: Any) -> list[Dataset]:
-    """Return the data set and the versions before it that the user may see, the newest first."""
+    """Return the data set and its earlier versions that the user may see, newest first."""
     versions = [dataset]
     while (previous := visible_previous(versions[-1], user)) is not None:
         versions.append(previous)
@@ -73,12 +76,12 @@ def history(dataset: Dataset, user: Any) -> list[Dataset]:
 
 
 def visible_previous(dataset: Dataset, user: Any) -> Dataset | None:
-    """Return the version before, which may have another owner; None if it was deleted or the user may not see it."""
+    """Return the previous version, which may have another owner. None if it was deleted or the user may not see it."""
     return Dataset.objects.visible_to(user).select_related("owner").filter(pk=dataset.previous_id).first()
 
 
 def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
-    """Raise ChangedForms if a column or the target matches the previous version only in another form."""
+    """Raise ChangedForms if a column or the target seems to have the old values in another form."""
     old = {c["name"]: c for c in before.profile.get("columns") or ()}
     sentences = [
         sentence
@@ -97,7 +100,7 @@ def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
 
 
 def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
-    """Describe the likely change of a column by the profiles of both versions; "" if there is none."""
+    """Describe the likely change of form between the profiles of a column. "" if there is none."""
     if was is None or was["kind"] != has["kind"]:
         return ""
     if has["kind"] == ColumnKind.CATEGORICAL:
@@ -115,12 +118,12 @@ def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
 
 
 def _changed_categories(was: dict[str, Any], has: dict[str, Any]) -> str:
-    """Describe the likely renaming of categories by the profiles of both versions; "" if there is none."""
+    """Describe the likely renaming of categories between the profiles of a column. "" if there is none."""
     before, now = _words(was), _words(has)
     if before is not None and now is not None:
         return next(iter(_changed_words(has["name"], now, list(before))), "")
     sketches = [c.get("sketch") or sketch(words or ()) for c, words in ((was, before), (has, now))]
-    if not all(sketches):  # this data set is older than the storing of categories
+    if not all(sketches):  # this data set was stored before categories were
         return ""
     # up to this digest, both sketches have all words
     last = min((max(digests) for digests in sketches if len(digests) == SKETCH), default=math.inf)
@@ -131,7 +134,7 @@ def _changed_categories(was: dict[str, Any], has: dict[str, Any]) -> str:
 
 
 def _words(column: dict[str, Any]) -> dict[str, int] | None:
-    """Return the rows of each category of a profile; None if it does not list all of them."""
+    """Return the row count of each category in a profile, or None if the profile does not list all of them."""
     if "words" in column:
         return column["words"]
     if "sketch" in column or PROFILE_OTHER in column["bars"]:
@@ -140,7 +143,7 @@ def _words(column: dict[str, Any]) -> dict[str, int] | None:
 
 
 def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -> list[str]:
-    """Return a sentence on categories that seem to be renamed; empty if there is none."""
+    """Return a sentence about categories that seem to be renamed, in a list; [] if there are none."""
     present = {word: rows for word, rows in counts.items() if word != MISSING_CATEGORY}
     unknown = {word: rows for word, rows in present.items() if word not in before}
     proposal = propose_words(column, unknown, sum(present.values()), before)
@@ -154,7 +157,7 @@ def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -
 
 
 def _mixed_units(before: Dataset, now: Dataset) -> list[str]:
-    """Return a sentence on each column in which some numbers got another unit since the version before."""
+    """Return a sentence for each column in which some numbers changed their unit since the previous version."""
     found = [
         {f["column"]: f["figure"] for f in d.profile.get("findings") or () if f["kind"] == "mixed_units"}
         for d in (before, now)
@@ -163,7 +166,7 @@ def _mixed_units(before: Dataset, now: Dataset) -> list[str]:
 
 
 def _without_counts(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the column parsing without the counts of the former file."""
+    """Return the column parsing without the counts of the earlier file."""
     if not reading:
         return {}
     columns = {name: {**column, "reason": AS_BEFORE} for name, column in reading.get("columns", {}).items()}
@@ -171,7 +174,7 @@ def _without_counts(reading: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changes(dataset: Dataset) -> list[ColumnDifference]:
-    """Return the differences from the previous version, the most important first; empty for a first version."""
+    """Return the differences from the previous version, most important first. Empty for a first version."""
     before = dataset.previous
     if before is None:
         return []
@@ -191,7 +194,7 @@ def changes(dataset: Dataset) -> list[ColumnDifference]:
 
 
 def _classes(before: Dataset, now: Dataset) -> list[ColumnDifference]:
-    """Return classes that are new, gone, or have another share of the rows."""
+    """Return the classes that are new, gone, or have another share of the rows."""
     old, new = (_shares(d) for d in (before, now))
     differences = []
     for label in dict.fromkeys([*old, *new]):
@@ -207,7 +210,7 @@ def _classes(before: Dataset, now: Dataset) -> list[ColumnDifference]:
 
 
 def _columns(before: Dataset, now: Dataset) -> list[ColumnDifference]:
-    """Return changes of columns: ranges, medians, empty cells, numbers of categories."""
+    """Return the changes of columns: kinds, ranges, medians, empty cells, numbers of categories."""
     old = {c["name"]: c for c in before.profile.get("columns") or ()}
     differences = []
     for column in now.profile.get("columns") or ():
@@ -249,7 +252,7 @@ def _shares(dataset: Dataset) -> dict[str, float]:
 
 
 def _empty(dataset: Dataset, name: str) -> float:
-    """Return the share of empty cells of a column in the file."""
+    """Return the share of empty cells of a column in the whole file."""
     empty = next((int(c.get("empty") or 0) for c in dataset.columns if c["name"] == name), 0)
     return empty / max(1, int(dataset.profile.get("rows_read") or dataset.rows))
 

@@ -1,4 +1,4 @@
-"""Pages of data sets: list, upload, preview, one data set, its columns."""
+"""Show data sets: list, upload, preview, one data set, its columns."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from trainer.tree.render.palette import swatch
 
 SIGNS = {"delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS, "thousands_signs": THOUSANDS_SIGNS}
 PREVIEW_ROWS = FIRST_LINES
-SHOWN_ROWS = 10  # the preview has few rows, so that the form below it stays in sight
+SHOWN_ROWS = 10  # the preview shows few rows, so that the form below stays visible
 KIND_WORDS = {ColumnKind.NUMERIC: "number", ColumnKind.CATEGORICAL: "category", ColumnKind.BINARY: "0 or 1"}
 COLUMNS_SHOWN = 30
 LIST_SORTS = {
@@ -59,7 +59,7 @@ LIST_SORTS = {
     "target": ("target", "target"),
     "runs": ("runs", "-run_count"),
 }
-# With a subquery, the database counts runs only for the rows on the page, unless the list is sorted by them.
+# with a subquery, the database counts runs only for the rows on the page, unless the list is sorted by them
 COUNTED = Dataset.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
 RUN_COUNT = Subquery(COUNTED.annotate(count=Count("runs", filter=Q(runs__deleted_at=None))).values("count"))
 SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
@@ -81,7 +81,7 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def dataset_new(request: HttpRequest) -> HttpResponse:
-    """Upload a file, the first step. A request by script gets JSON with the address of the second step."""
+    """Upload a file, the first step. A request by script gets JSON with the URL of the second step."""
     reading = reading_of(request.POST)
     context: dict[str, Any] = {"samples": SAMPLES, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
     context |= {"reading": reading, **SIGNS}
@@ -126,7 +126,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     guesses = staged.guesses
     names = [guess.name for guess in guesses]
     seen = seen_mark(reading, names)
-    # Choices refer to columns by position. With other read options a position may mean another column.
+    # choices refer to columns by position, which may mean another column after other read options
     same = post.get("seen", seen) == seen
     if "mend" in post and post.get("seen") == seen_mark(reading_of(request.POST), shown_names):
         post = moved_choices(post, shown_names, names)
@@ -187,7 +187,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
 def _parse_choices(
     post: QueryDict | None, data: QueryDict, staged: StagedFile, names: list[str]
 ) -> tuple[ColumnChoice, str | None]:
-    """Return the choices for the columns, and the error if they cannot be parsed. The query may name the target."""
+    """Return the choices about columns, and the error message if they are invalid. The query may name the target."""
     choice = ColumnChoice()
     unread = None
     if post is not None:
@@ -196,11 +196,11 @@ def _parse_choices(
         except DataError as error:
             unread = str(error)
     still_open = {column.name for column in staged.reading.columns.values() if column.taken_for == "ask"}
-    # The form preselects a kind for a column with an open question. That is not a choice of the user.
+    # the form preselects a kind for a column with an open question, which is not a choice of the user
     kinds = {name: kind for name, kind in (choice.kinds or {}).items() if name not in still_open}
     choice = replace(choice, kinds=kinds or None)
     if choice.ignore:
-        # The page ignores these columns by default, so the user did not choose it. Parts of dates stay ignored.
+        # the page ignores these columns by default, which is not a choice of the user; parts of dates stay ignored
         features = [guess for guess in staged.guesses if guess.name != choice.target]
         proposed = set(useless_columns(features, choice.kinds or {})) & set(staged.names)
         choice = replace(choice, ignore=[name for name in choice.ignore if name not in proposed])
@@ -360,7 +360,7 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def _suggested_codes(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple[float, ...]]:
-    """Return the numeric column and the codes that the query suggests, or ("", ())."""
+    """Return the numeric column and its codes that the query proposes, or ("", ())."""
     name = request.GET.get("column", "")
     is_numeric = any(c["name"] == name and c["kind"] == ColumnKind.NUMERIC for c in dataset.columns)
     try:
@@ -373,7 +373,7 @@ def _suggested_codes(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple
 def _choices(
     guesses: Any, choice: ColumnChoice, target: str, units: dict[str, str], empty_words: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return a record per column for the preview table: the guess, and the choice that replaces it."""
+    """Return a record per column for the preview table: the guess, or the choice that replaces it."""
     features = [guess for guess in guesses if guess.name != target]
     left_out = {*(choice.ignore or ()), *useless_columns(features, choice.kinds or {})}
     return [
@@ -400,14 +400,14 @@ def _choices(
 
 
 def _kind_words(column: Mapping[str, Any], target: str) -> str:
-    """Return what the preview says above a column of the table."""
+    """Return the words above a column in the preview: its kind, "to predict" or "left out"."""
     if column["name"] == target:
         return "to predict"
     return "left out" if column["role"] == "ignored" else KIND_WORDS[ColumnKind(column["kind"])]
 
 
 def _classes(classes: Sequence[str], counts: Sequence[int]) -> list[dict[str, Any]]:
-    """Return classes by size, with the width of each in the bar."""
+    """Return the classes by size, with start and width of each in the bar."""
     pairs = sorted(zip(counts, classes, range(1000), strict=False), key=lambda p: -p[0])
     total = max(1, sum(count for count, _, _ in pairs))
     out = []
@@ -429,7 +429,7 @@ def _classes(classes: Sequence[str], counts: Sequence[int]) -> list[dict[str, An
 
 
 def _profile_columns(dataset: Dataset, sort: str) -> list[dict[str, Any]]:
-    """Return profile columns with their histograms as rectangles, stacked by class."""
+    """Return the columns of the profile, sorted. Their histograms are rectangles, stacked by class."""
     records = {c["name"]: c for c in dataset.columns}
     columns = []
     classes = len(dataset.profile.get("classes", ()))

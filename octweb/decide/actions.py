@@ -1,4 +1,4 @@
-"""Change the guidance of a model. Only these functions write a Guidance."""
+"""Change the guidance of a model. Nothing else writes a Guidance."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ STEPS = ("marked columns", "worded reasons", "set the contact", "opened to the p
 
 
 def guidance_of(model: TreeModel) -> Guidance:
-    """Return the guidance of the model, or an empty unsaved one."""
+    """Return the guidance of the model, or a new, unsaved one."""
     return Guidance.objects.filter(model=model).first() or Guidance(model=model)
 
 
 def marks_of(model: TreeModel) -> dict[str, Any]:
-    """Return the permitted changes that the owner set, as column → words. Other columns may change freely."""
+    """Return the permitted changes that the owner set, by column. Other columns may change freely."""
     return dict(guidance_of(model).change)
 
 
 def mark(model: TreeModel, *, by: Any, change: Mapping[str, Any]) -> Guidance:
-    """Store the permitted changes as the default for all users of the model. Raises ValidationError and PermissionDenied."""
+    """Store the permitted changes as the default for all users of the model.
+
+    Raises ValidationError and PermissionDenied.
+    """
     require_owner(model, by)
     try:
         permissions(model_file(model).tree.schema, change)
@@ -49,7 +52,10 @@ def mark(model: TreeModel, *, by: Any, change: Mapping[str, Any]) -> Guidance:
 
 
 def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_training: bool) -> Guidance:
-    """Open the public page of an approved model, or change it. Raises ValidationError, Conflict and PermissionDenied."""
+    """Open the public page of an approved model, or change it.
+
+    Raises ValidationError, Conflict and PermissionDenied.
+    """
     require_owner(model, by)
     if model.state != State.APPROVED:
         raise Conflict(
@@ -73,13 +79,13 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
 
 
 def unpublish(model: TreeModel, *, by: Any) -> Guidance:
-    """Close the public page; its address answers 404 from now on. Raises PermissionDenied."""
+    """Close the public page. Its address then returns 404. Raises PermissionDenied."""
     require_owner(model, by)
     return store_guidance(model, by, "closed to the public", public=False)
 
 
 def set_contact(model: TreeModel, *, by: Any, contact: str) -> Guidance:
-    """Set the contact that letters and the public page name. Raises ValidationError and PermissionDenied."""
+    """Set the contact named in letters and on the public page. Raises ValidationError and PermissionDenied."""
     require_owner(model, by)
     guidance = guidance_of(model)
     contact = contact.strip()
@@ -111,7 +117,7 @@ def require_owner(model: TreeModel, by: Any) -> None:
 
 @transaction.atomic
 def store_guidance(model: TreeModel, by: Any, what: str, **changes: Any) -> Guidance:
-    """Store changes of the guidance, with a record of the step."""
+    """Store changes of the guidance, and record the step in the audit chain."""
     audit.hold()
     guidance, _ = Guidance.objects.update_or_create(model=model, defaults=changes)
     audit.record(what, model, by=by, training_numbers=guidance.show_training, guidance=guidance_digest(guidance))
@@ -119,22 +125,25 @@ def store_guidance(model: TreeModel, by: Any, what: str, **changes: Any) -> Guid
 
 
 def guidance_digest(guidance: Guidance) -> str:
-    """Return the SHA-256 of what people rely on. The secret key is part of it, so that nobody can guess a contact from it."""
+    """Return the SHA-256 of the guidance that people rely on.
+
+    The secret key is part of it, so that nobody can guess a contact from the digest.
+    """
     texts = [guidance.purpose, guidance.contact, guidance.public, guidance.show_training, guidance.change]
-    if guidance.wording:  # digests of earlier versions have no wording, so an empty one must not change them
+    if guidance.wording:  # an empty wording must not change the digest, because earlier versions have none
         texts.append(guidance.wording)
     text = json.dumps([str(guidance.key), *texts], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _has_new_records(guidance: Guidance) -> bool:
-    """Return whether the chain has the time of the model's creation. Older chains do not have every public page."""
+    """Return whether the chain records creation times of models. Older chains do not record every public page."""
     trained = Record.objects.filter(subject="model", subject_id=guidance.model_id, what="trained").first()
     return trained is not None and "created" in trained.details
 
 
 def audit_guidance(models: Iterable[TreeModel]) -> AuditFindings:
-    """Compare the permitted changes and the public page of these models with the audit trail."""
+    """Compare the permitted changes and public pages of these models with the audit chain."""
     report = AuditFindings([], [])
     named = {model.pk: model for model in models}
     stored = Guidance.objects.filter(model__in=named).select_related("model__family")

@@ -1,4 +1,4 @@
-"""API of the public page of a model and of its words for reasons, below /api/v1/."""
+"""API of a model's public page and of its texts for reasons, below /api/v1/."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class ModelPublicPage(GenericAPIView):
         operation_id="models_public_page_close", responses={204: None} | PROBLEMS(401, 403, 404, 429), request=None
     )
     def delete(self, request: Request, pk: uuid.UUID) -> Response:
-        """Close the page. Its address answers 404 from now on; purpose and contact are kept."""
+        """Close the page. Its address then returns 404. Purpose and contact are kept."""
         actions.unpublish(self._model(pk), by=request.user)
         return Response(status=204)
 
@@ -97,7 +97,7 @@ def _words(answer: str) -> serializers.CharField:
 
 
 class QuestionSerializer(serializers.Serializer):
-    """A question of the tree and the owner's words for its answers, empty where there are none."""
+    """A question of the tree, and the owner's texts for its answers; "" where there is none."""
 
     nodes = serializers.ListField(child=serializers.IntegerField(), help_text="the nodes that ask it")
     question = serializers.CharField()
@@ -106,14 +106,14 @@ class QuestionSerializer(serializers.Serializer):
 
 
 class ReasonTextsSerializer(serializers.Serializer):
-    """The words for reasons in the order of the tree, and the contact that letters name."""
+    """Texts for reasons in the order of the tree, and the contact that letters name."""
 
     questions = QuestionSerializer(many=True)
     contact = serializers.CharField()
 
 
 class ReasonTextSerializer(serializers.Serializer):
-    """Words for the answers of one question. A member that is left out stays as it is."""
+    """Texts for the answers to one question. A member that is left out stays as it is."""
 
     node = serializers.IntegerField(help_text="a node that asks the question")
     yes = _words("yes")
@@ -121,14 +121,14 @@ class ReasonTextSerializer(serializers.Serializer):
 
 
 class NewReasonTextsSerializer(serializers.Serializer):
-    """New words. Questions that are not named, and a contact that is left out, stay as they are."""
+    """New texts for reasons. Questions that are not named, and a contact that is left out, stay as they are."""
 
     texts = ReasonTextSerializer(many=True, required=False)
     contact = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_CONTACT)
 
 
 class ModelReasonTexts(GenericAPIView):
-    """The owner's words for the answers of the tree. Letters, pages and the API give reasons in these words."""
+    """The owner's texts for the answers of the tree. Letters, pages and the API give reasons in these words."""
 
     serializer_class = ReasonTextsSerializer
     pagination_class = None
@@ -154,7 +154,7 @@ class ModelReasonTexts(GenericAPIView):
         responses={200: ReasonTextsSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
     )
     def put(self, request: Request, pk: uuid.UUID) -> Response:
-        """Store words. From the request for approval on, only an administrator may: 409 for the owner."""
+        """Store texts for reasons. After approval was requested, only an administrator may do so: 409 for the owner."""
         model = self.get_object()
         form = NewReasonTextsSerializer(data=request.data)
         form.is_valid(raise_exception=True)

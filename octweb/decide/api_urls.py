@@ -1,4 +1,4 @@
-"""API of decisions, below /api/v1/."""
+"""URLs of the decision API, below /api/v1/."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Decisions: explanation of one answer, questionnaire, and public page."""
+"""Django app of decisions: explanation of one answer, questionnaire, and public page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DecideConfig(AppConfig):
 
 
 def _marks_of(model: TreeModel) -> Mapping[str, Any]:
-    """Return the permitted changes. Imports at the first call, so that commands start without it."""
+    """Return the permitted changes. The import is delayed, so that commands start without it."""
     from octweb.decide.actions import marks_of
 
     return marks_of(model)

@@ -1,4 +1,4 @@
-"""`manage.py load_samples USERNAME`: store the missing sample tables as the user's data sets."""
+"""Store the missing sample tables as a user's data sets: `manage.py load_samples USERNAME`."""
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError

@@ -1,4 +1,4 @@
-"""`manage.py prune_uploads`: remove uploads that were not confirmed within a day."""
+"""Remove uploads that were not confirmed within a day: `manage.py prune_uploads`."""
 
 from django.core.management.base import BaseCommand
 
