@@ -40,10 +40,11 @@ CATEGORY_CHOICES = (("free", "may change"), (SOME, "only to…"), ("never", "nev
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionRequest:
-    """A request to explain the decision about a row: the row, the permitted changes with their costs, and the wanted class.
+    """A parsed request of a decision page: the row, the permitted changes with their costs, and the wanted class.
 
-    `row`: float64 (columns,), None if there is `trouble`, the error in words. `place`: its position in the table, None for typed rows.
-    `number`: its line, or its number if lines are unknown; empty for typed rows. `wanted`: a class code, None for any other class.
+    `row` is float64 (columns,). It is None if there is `trouble`, the error in words. `place` is its position in the
+    table, None for typed rows. `number` is its line, or its row number if lines are unknown, and empty for typed rows.
+    `wanted` is a class code, or None for any other class.
     """
 
     title: str
@@ -61,9 +62,9 @@ class DecisionRequest:
 
 
 def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> DecisionRequest:
-    """Return the request in a form. By default it is about the first row of the table, or an example row.
+    """Parse a form. By default, the request is about the first row of the table, or an example row.
 
-    `marks`: the permitted changes that the owner set. An invalid form gives a request with `trouble`.
+    `marks` are the permitted changes that the owner set. An invalid form gives a request with `trouble`.
     """
     change = _change(scene, form, marks)
     wanted_class = form.get("wanted", "")
@@ -101,7 +102,7 @@ def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> De
 
 
 def _stored_record(scene: ModelScene, place: int, wishes: dict[str, Any]) -> DecisionRequest:
-    """Return the request for the row of the table at `place`."""
+    """Return the request about the row at position `place` of the table."""
     rows = scene.rows
     assert rows is not None
     row = rows.matrix[place]
@@ -123,7 +124,7 @@ def _typed_record(scene: ModelScene, values: dict[str, Any], wishes: dict[str, A
 
 
 def record(scene: ModelScene, row: FloatArray) -> dict[str, Any]:
-    """Return the values of the tree's columns as users type them, without missing ones."""
+    """Return the values of the columns that the tree tests, in the form that users type. Missing ones are left out."""
     values: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         column = scene.tree.schema[j]
@@ -138,7 +139,7 @@ def record(scene: ModelScene, row: FloatArray) -> dict[str, Any]:
 
 
 def _change(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the permitted changes as column → words: those in the form, else those of the owner."""
+    """Return the permitted changes by column: those in the form, or else those that the owner set."""
     changes = {name: words for name, words in marks.items() if name in {c.name for c in scene.tree.schema}}
     for j in scene.tree.used_columns:
         column = scene.tree.schema[j]
@@ -152,7 +153,7 @@ def _change(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> dic
 
 
 def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
-    """Return the cost of a change of 1 for each column that the form prices, and the error in words, if any."""
+    """Return the cost of a change of 1 for each column that the form prices, and the error message or ""."""
     prices: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         if text := form.get(f"cost-{j}", "").strip():
@@ -169,7 +170,7 @@ def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
 
 
 def choices(column: Any) -> tuple[tuple[str, str], ...]:
-    """Return the possible permissions of a column, as values and in words."""
+    """Return the possible permissions of a column as pairs of value and words."""
     if column.kind is ColumnKind.CATEGORICAL:
         return CATEGORY_CHOICES
     options = BINARY_CHOICES if column.kind is ColumnKind.BINARY else CHOICES
@@ -177,7 +178,7 @@ def choices(column: Any) -> tuple[tuple[str, str], ...]:
 
 
 def controls(scene: ModelScene, request: DecisionRequest) -> list[dict[str, Any]]:
-    """Return for each column of the tree its field, permission, cost and reachable categories."""
+    """Return field, permission, cost and reachable categories of each column that the tree tests."""
     lines = []
     for field in content.fields(scene.model, dict(request.values)):
         j = int(field["id"].removeprefix("try-"))

@@ -1,4 +1,4 @@
-"""Compute the record of one decision, for its page and its JSON."""
+"""Build the record of one decision, for its page and its JSON."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from trainer.families.exact.rashomon.chosen import amount
 from trainer.tree.nodes import Tree, tree_from_json
 from trainer.tree.numbers import percent_text
 
-SECONDS = 3.0  # time that one page may search for counterfactuals across hyperplanes
+SECONDS = 3.0  # time limit of a page for counterfactuals of trees with hyperplanes
 NEAREST = 50
 LISTED = 6
-FORMAT = 1  # version of the JSON; members may be added but never changed
+FORMAT = 1  # version of the JSON; members may be added, but never changed
 
 
 def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
-    """Return the record of the decision about the requested row, which must be valid.
+    """Return the record of the decision about the requested row. The row must be valid.
 
-    If the row has no leaf, the record ends with the reason.
+    If the row reaches no leaf, the record ends with the reason.
     """
     assert request.row is not None
     tree = scene.tree
@@ -81,7 +81,7 @@ def decision(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
 
 
 def _row_label(scene: ModelScene, place: int | None) -> dict[str, int | None]:
-    """Return number and line of the row at `place` of the table; None for typed rows and unknown lines."""
+    """Return number and line of the row at `place`. They are None for typed rows, and `line` if lines are unknown."""
     rows = scene.rows
     if rows is None or place is None:
         return {"row": None, "line": None}
@@ -89,7 +89,7 @@ def _row_label(scene: ModelScene, place: int | None) -> dict[str, int | None]:
 
 
 def certainty(scene: ModelScene, leaf: int) -> dict[str, Any]:
-    """Return the accuracy of the leaf on training rows and on unseen rows, each None without rows."""
+    """Return the accuracy of the leaf on training rows and on unseen rows. Each is None if there are no such rows."""
     v = scene.tree.nodes[leaf]
     right, n = scene.unseen_of(v)
     training = wilson(v.counts[v.label], v.rows)
@@ -109,7 +109,7 @@ def _share(right: int, n: int, interval: Interval | None) -> dict[str, Any] | No
 def similar(
     scene: ModelScene, statistics: tuple[ColumnStatistics, ...], request: DecisionRequest, leaf: int
 ) -> dict[str, Any] | None:
-    """Return the nearest training rows of the leaf; None if the table is missing or the user may not see it."""
+    """Return the nearest training rows of the leaf. None if the table is missing or the user may not see it."""
     if scene.rows is None or request.row is None:
         return None
     rows = scene.rows
@@ -145,7 +145,7 @@ def _similar_row(scene: ModelScene, i: int, distance: float) -> dict[str, Any]:
 
 
 def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
-    """Return the predictions of all good trees, else of the listed ones.
+    """Return the predictions of all good trees or, if these are unknown, of the listed ones.
 
     Return None if there are none or the user may not see them.
     """
@@ -175,7 +175,7 @@ def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
 
 
 def _tolerance_words(scene: ModelScene, request: Mapping[str, Any]) -> str:
-    """Return by how much good trees may cost more than the best: "3 training rows", "5 EUR" or "1 %"."""
+    """Return in words how much more good trees may cost than the best: "3 training rows", "5 EUR" or "1 %"."""
     if (rows := request.get("slack_rows")) is not None:
         return f"{rows} training row{'' if str(rows) == '1' else 's'}"
     if (cost := request.get("slack_cost")) is not None:

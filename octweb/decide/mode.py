@@ -1,4 +1,4 @@
-"""The mode Decisions of a model page, a separate page."""
+"""Define the mode Decisions of a model page, which is a separate page."""
 
 from octweb.registry.page.mode import Mode
 

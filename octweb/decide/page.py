@@ -1,4 +1,4 @@
-"""Compute the context of a decision page from the decision's record."""
+"""Build the context of a decision page from the decision's record."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 from trainer.tree.splits import Split
 
-NEAR = 0.5  # standard deviations; a value closer to the threshold counts as near
+NEAR = 0.5  # standard deviations; a value closer to the threshold is called near
 FEW_TERMS = 3  # a weighted sum of at most this many columns is written out
-HEADING = 14  # letters of a column name above similar rows; the tooltip shows the whole name
-CHANGE = 24  # letters of a column name in the list of changes, where long names wrap
+HEADING = 14  # maximum letters of a column name above similar rows; the tooltip shows the whole name
+CHANGE = 24  # maximum letters of a column name in the list of changes, where long names wrap
 LISTED_NAMES = 12
 
 
 def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
-    """Return the context of the page, without a decision if the row is invalid or has no leaf."""
+    """Return the context of the page. It has no decision if the row is invalid or reaches no leaf."""
     tree = scene.tree
     head: dict[str, Any] = {
         "model": scene.model,
@@ -71,7 +71,7 @@ def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
 
 
 def flips_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the counterfactual and its alternatives; empty without one."""
+    """Return the counterfactual and its alternatives, or [] if there is none."""
     return [record["flip"], *record["alternatives"]] if record["flip"] else []
 
 
@@ -101,13 +101,16 @@ def _step(scene: ModelScene, request: DecisionRequest, number: int, step: dict[s
 
 
 def _question(split: Split, schema: Sequence[ColumnSchema]) -> str:
-    """Return the split; for a sum of many columns only its threshold, since the page lists the terms below."""
+    """Return the split in words.
+
+    For a sum of many columns, return only its threshold, because the page lists the terms below.
+    """
     plane = split.plane() if len(split.used) > FEW_TERMS else None
     return split.text(schema, 6) if plane is None else f"Is it ≤ {number_text(plane[1], full=True)}"
 
 
 def gaps_view(gaps: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the columns with an answer for missing or unknown values, and the names of those that refuse them."""
+    """Return the columns with an answer for missing or unknown values, and the names of columns that refuse them."""
     refused = [label(g["column"]) for g in gaps if g["missing"] is None]
     answered = [g for g in gaps if g["missing"]]
     return {
@@ -121,7 +124,7 @@ def gaps_view(gaps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def away_words(step: Mapping[str, Any], column: ColumnSchema | None) -> str:
-    """Describe the distance of the value from the threshold: "just 0.5 points from the line"; empty if unknown."""
+    """Describe the distance of the value from the threshold, such as "just 0.5 points from the line". "" if unknown."""
     if step["distance"] is None:
         return ""
     away = f"{number_text(step['distance'], 4)}{unit(column) if column else ''}"
@@ -132,7 +135,7 @@ def away_words(step: Mapping[str, Any], column: ColumnSchema | None) -> str:
 def flip_view(
     flip: Mapping[str, Any], columns: Mapping[str, ColumnSchema], change: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a counterfactual in words and numbers."""
+    """Return a counterfactual in words and numbers for the page."""
     changes = [
         {
             "name": label(name),
@@ -165,7 +168,7 @@ def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def by_words(a: Any, b: Any, column: ColumnSchema) -> str:
-    """Describe the distance of a numeric change, such as "200 € more"; empty for other columns."""
+    """Describe the distance of a numeric change, such as "200 € more". "" for other columns."""
     if column.kind is not ColumnKind.NUMERIC or a is None:
         return ""
     return f"{number_text(float(f'{abs(b - a):.12g}'), full=True)}{unit(column)} {'more' if b > a else 'less'}"

@@ -1,4 +1,4 @@
-"""Compute the data for the scripts of a questionnaire."""
+"""Build the data for the scripts of a questionnaire."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def payload(
     heading: str = "h1",
     key: str = "",
 ) -> dict[str, Any]:
-    """Return the tree and texts about the model.
+    """Return the tree, and texts about the model.
 
-    `rows`: whether numbers of training rows may be shown. `inside`: whether the user may see the rows. `unseen`: (correct, all) unseen rows
-    by node. `key`: identifies the answers that a browser keeps for this tree; by default the hash of the model file, which depends on the
-    training rows.
+    `rows` says whether counts of training rows may be shown. `inside` says whether the user may see the rows. `unseen`
+    has the pair (correct, all) of unseen rows by node. `key` identifies the answers that a browser stores for this
+    tree. By default, it is the hash of the model file, which depends on the training rows.
     """
     tree = model_file(model).tree
     allowed = permissions(tree.schema, marks_of(model))

@@ -1,4 +1,4 @@
-"""Compute the small pictures of a decision page, which the template draws."""
+"""Compute the small pictures of a decision page. The template draws them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.tree.splits.base import BELOW, BETWEEN
 WIDTH = 560
 HEIGHT = 52
 SIDE = 14
-# Pixels: the smallest and the largest width of a bar, and the gap between two bars.
+# pixels: minimum and maximum width of a bar, and gap between two bars
 THIN = 3.0
 WIDE = 18.0
 AIR = 0.6
@@ -25,7 +25,7 @@ TICKS = 5
 
 
 def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] | None:
-    """Return the training rows at a split on a numeric column: stacked bars, thresholds, and the row's own value.
+    """Return the training rows at a numeric split: stacked bars, thresholds, and the row's own value.
 
     Return None for other splits, without rows, and for a missing value.
     """
@@ -57,7 +57,7 @@ def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] 
 
 
 def _ends(values: np.ndarray, marked: list[float]) -> tuple[float, float]:
-    """Return the range of the central 98 % of the values, widened to the marked ones."""
+    """Return the range of the central 98 % of the values, widened to include the marked ones."""
     low, high = (float(q) for q in np.quantile(values, (0.01, 0.99)))
     low = min(low, *marked)
     high = max(high, *marked)
@@ -67,7 +67,7 @@ def _ends(values: np.ndarray, marked: list[float]) -> tuple[float, float]:
 def _bars(
     values: np.ndarray, codes: np.ndarray, classes: int, low: float, high: float, cuts: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """Return rectangles for the rows from `low` to `high`, stacked by class. None of them crosses a threshold."""
+    """Return rectangles for the rows from `low` to `high`, stacked by class. No rectangle crosses a threshold."""
     inside = (values >= low) & (values <= high)
     at, widths, counts = stacked_bars(values[inside], codes[inside], classes, cuts)
     most = max(1, int(counts.sum(axis=0).max(initial=1)))
@@ -85,7 +85,7 @@ def _bars(
 
 
 def _span(left: float, right: float, lines: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of a bar in pixels, within the limits of width, that does not cross a line."""
+    """Return the ends of a bar in pixels. The width is limited, and the bar does not cross a line."""
     middle = (left + right) / 2
     half = min((right - left - AIR) / 2, WIDE / 2)
     left = middle - half
@@ -101,7 +101,7 @@ def _x(value: float, low: float, high: float) -> float:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return about five round numbers between the ends."""
+    """Return up to ten round numbers between the ends."""
     raw = (high - low) / TICKS
     power = 10.0 ** np.floor(np.log10(raw))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
@@ -110,7 +110,10 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def share_picture(training: dict[str, Any], unseen: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the positions of the accuracies on an axis, and of the interval: of unseen rows, else of training rows."""
+    """Return the positions of the accuracies on an axis, and of an interval.
+
+    The interval is that of unseen rows, or of training rows if there are none.
+    """
     shares = [training["share"], *(unseen["interval"] if unseen else training["interval"])]
     low = 0.5 if min(shares) >= 0.5 else 0.0
 

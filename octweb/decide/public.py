@@ -1,4 +1,4 @@
-"""The public page of a model, and the owner's form for it."""
+"""Show the public page of a model, and the owner's form for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from octweb.registry.models import State, TreeModel
 
 @require_safe
 def public_page(request: HttpRequest, key: uuid.UUID) -> HttpResponse:
-    """Show purpose, questionnaire, explanation and contact to everyone with the address. 404 unless open and approved."""
+    """Show purpose, questionnaire, explanation and contact to everyone with the address.
+
+    404 unless open and approved.
+    """
     guidance = (
         Guidance.objects.select_related("model__family")
         .filter(key=key, public=True, model__state=State.APPROVED, model__deleted_at=None)
@@ -42,7 +45,7 @@ def public_page(request: HttpRequest, key: uuid.UUID) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Show, open, change or close the public page of a model, for its owner and administrators. 404 for others."""
+    """Show, open, change or close the public page of a model. 404 unless the user owns it or is an administrator."""
     model = _own_model(request, pk)
     trouble: dict[str, str] = {}
     if request.method == "POST":

@@ -1,4 +1,4 @@
-"""Addresses of decisions, below those of models."""
+"""URLs of decisions, below those of models."""
 
 from django.urls import path
 

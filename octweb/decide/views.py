@@ -1,4 +1,4 @@
-"""Pages of decisions and questionnaires."""
+"""Show pages of decisions and questionnaires."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from octweb.registry.page.views import scene_of
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Explain one decision. POST sends typed values, so that no address, history or log contains them."""
+    """Explain one decision. Typed values come by POST, so that no URL, history or log contains them."""
     scene = scene_of(request, pk)
     form = request.POST if request.method == "POST" else _address(request.GET)
     decision_request = asked_of(scene, form, actions.marks_of(scene.model))
@@ -39,7 +39,7 @@ def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def _address(query: QueryDict) -> QueryDict:
-    """Return the parameters that are allowed in an address: row, format, wanted class and order, but no values."""
+    """Return the parameters that are allowed in a URL: row, format, wanted class and order, but no values."""
     address = QueryDict(mutable=True)
     address.update({name: query[name] for name in ("line", "row", "format", "wanted", "least") if name in query})
     return address
@@ -55,7 +55,7 @@ def _json(scene: Any, decision_request: Any) -> JsonResponse:
 @login_required
 @require_safe
 def questionnaire(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Show the tree as a questionnaire; the answers stay in the browser."""
+    """Show the tree as a questionnaire. The answers stay in the browser."""
     scene = scene_of(request, pk)
     unseen = [scene.unseen_of(v) for v in scene.tree.nodes] if scene.rows is not None else None
     context = {"model": scene.model, "payload": payload(scene.model, inside=scene.inside, unseen=unseen)}
@@ -65,7 +65,10 @@ def questionnaire(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def reasons(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Show and store the owner's words for the answers of the tree. 404 unless the user owns it or is an administrator."""
+    """Show and store the owner's texts for the answers of the tree.
+
+    404 unless the user owns it or is an administrator.
+    """
     model = TreeModel.objects.select_related("family", "owner").get_visible(request.user, pk)
     trouble: list[str] = []
     questions = questions_of(model)
@@ -99,7 +102,10 @@ def reasons(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def keep_marks(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Store the permitted changes as the default for all users of the model. 404 unless the user owns it or is an administrator."""
+    """Store the permitted changes as the default for all users of the model.
+
+    404 unless the user owns it or is an administrator.
+    """
     scene = scene_of(request, pk)
     change = dict(asked_of(scene, request.POST, {}).change)
     try:

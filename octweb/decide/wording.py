@@ -1,4 +1,4 @@
-"""The owner's words for the answers of a tree, by question."""
+"""Read and store the owner's texts for the answers of a tree."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from trainer.tree.nodes import Tree
 MAX_ERRORS = 20  # that one answer names
 MAX_WORDS = 500  # characters of one text
 ANSWERS = ("yes", "no")
-# the owner may change the texts in these states; later they belong to the approval
+# states in which the owner may change the texts; later, they belong to the approval
 OPEN_STATES = (State.DRAFT, State.REJECTED)
 Texts = Mapping[str, Mapping[str, str]]
 
 
 def questions_of(model: TreeModel) -> list[dict[str, Any]]:
-    """Return each question of the tree in order, with its nodes and the words for its answers.
+    """Return each question of the tree in order, with its nodes and the texts for its answers.
 
     Words that a draft does not have are those of the newest earlier version with the same question. The request for approval
     stores them, so that nobody changes an approved version by the texts of another one.
@@ -51,9 +51,10 @@ def _questions(model: TreeModel, *, inherits: bool) -> list[dict[str, Any]]:
 
 
 def write_words(model: TreeModel, *, by: Any, texts: Sequence[Mapping[str, Any]]) -> None:
-    """Store words for answers. Each text has a `node` and the words for `yes` and `no`; a member that is left out stays.
+    """Store texts for answers. Each record has a `node` and texts for `yes` and `no`; a missing one stays unchanged.
 
-    From the request for approval on, only an administrator may change them. Raises ValidationError, Conflict and PermissionDenied.
+    After approval was requested, only an administrator may change them. Raises ValidationError, Conflict and
+    PermissionDenied.
     """
     require_owner(model, by)
     with transaction.atomic():
@@ -97,7 +98,10 @@ def _store(model: TreeModel, by: Any, nodes: Mapping[int, Mapping[str, Any]]) ->
 
 
 def _texts(model: TreeModel, nodes: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Return the words to store, by question. One without words is kept only if an earlier version has some for it."""
+    """Return the texts to store, by question.
+
+    A question without texts is stored only if an earlier version has texts for it.
+    """
     keys = _nodes_by_key(model_file(model).tree)
     earlier = _earlier(model)
     said = {key: {a: nodes[numbers[0]][a] for a in ANSWERS if nodes[numbers[0]][a]} for key, numbers in keys.items()}
@@ -128,7 +132,7 @@ def _stored(model: TreeModel) -> Texts:
 
 
 def _earlier(model: TreeModel) -> Texts:
-    """Return the words of earlier versions by question; those of a newer version count."""
+    """Return the texts of earlier versions by question. Newer versions take precedence."""
     texts: dict[str, Mapping[str, str]] = {}
     versions = Guidance.objects.filter(
         model__family=model.family_id, model__owner=model.owner_id, model__version__lt=model.version
@@ -139,7 +143,7 @@ def _earlier(model: TreeModel) -> Texts:
 
 
 def _nodes_by_key(tree: Tree) -> dict[str, list[int]]:
-    """Return the nodes of each question, which the text of its split in the model file names."""
+    """Return the nodes of each question. The key of a question is its split, as JSON of the model file."""
     nodes: dict[str, list[int]] = {}
     for node in tree.nodes:
         if node.split is not None:

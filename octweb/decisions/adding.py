@@ -1,4 +1,4 @@
-"""Add records to the chain of decisions and seal them in blocks.
+"""Add records to the chain of decisions, and seal them in blocks.
 
 Nothing else creates a ChainEntry or a Block.
 """
@@ -29,7 +29,7 @@ FIELDS = (
 
 
 class EntryDraft(NamedTuple):
-    """A record before it is added. `payload` has the members of the JSON, `values` further columns."""
+    """A record to be added. `payload` has the members of its JSON, `values` further columns."""
 
     kind: str
     key: uuid.UUID
@@ -44,7 +44,7 @@ def hold() -> DecisionHead:
 
 
 def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
-    """Add records and return their numbers. The transaction must hold the head."""
+    """Add records, and return their numbers. The transaction must hold the head."""
     rows = []
     numbers = []
     for draft in drafts:
@@ -71,13 +71,16 @@ def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
 
 
 def add_later(kind: str, by: str, *, about: ChainEntry | None = None, **members: Any) -> int:
-    """Add one record about a decision, or about the chain, in its own transaction; return its number."""
+    """Add a record about a decision, or about the chain, in its own transaction. Return its number."""
     with transaction.atomic():
         return add(hold(), [later_draft(kind, by, about, members)])[0]
 
 
 def later_draft(kind: str, by: str, about: ChainEntry | None, members: Mapping[str, Any]) -> EntryDraft:
-    """Return a record of now about a decision, or about the chain. The member `label` gets a column, too."""
+    """Return a record with the current time about a decision, or about the chain.
+
+    The member `label` also gets a column.
+    """
     now = time.time_ns()
     key = uuid.UUID(bytes=new_id(now))
     payload = {"kind": str(kind), "id": str(key), "at": now, "by": by} | dict(members)
@@ -89,7 +92,7 @@ def later_draft(kind: str, by: str, about: ChainEntry | None, members: Mapping[s
 
 
 def seal(head: DecisionHead, now: int) -> list[Block]:
-    """Seal full blocks, and all records once the oldest is 60 s old; return the blocks.
+    """Seal full blocks. If the oldest unsealed record is BLOCK_SECONDS old, seal all records. Return the blocks.
 
     `now` is in ns. The transaction must hold the head.
     """
@@ -135,7 +138,7 @@ def _seal(head: DecisionHead, entries: list[ChainEntry]) -> Block:
 
 
 def stream_ranges(entries: Iterable[ChainEntry]) -> dict[str, list[int]]:
-    """Return the smallest and the largest seq of each stream."""
+    """Return the smallest and the largest `seq` of each stream."""
     ranges: dict[str, list[int]] = {}
     for entry in entries:
         if entry.stream is not None and entry.seq is not None:
@@ -146,7 +149,7 @@ def stream_ranges(entries: Iterable[ChainEntry]) -> dict[str, list[int]]:
 
 
 def count_key(entry: ChainEntry) -> str:
-    """Return version, leaf and class of a decision as text; "" for other or erased records."""
+    """Return version, leaf and class of a decision as text. "" for other or erased records."""
     if entry.kind != Kind.DECISION or not entry.payload:
         return ""
     payload = json.loads(entry.payload)

@@ -1,4 +1,4 @@
-"""API of decisions on record for owners and administrators, below /api/v1/."""
+"""API of recorded decisions for owners and administrators, below /api/v1/."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class NotedSerializer(serializers.Serializer):
 
 
 class LaterSerializer(serializers.Serializer):
-    """A record about a decision. An erased one has only the first four members."""
+    """A record about a decision. If it was erased, only the first four members are present."""
 
     id = serializers.UUIDField()
     number = serializers.IntegerField(help_text="its place in the chain")
@@ -81,7 +81,7 @@ class LaterSerializer(serializers.Serializer):
 
 
 class ErasureSerializer(serializers.Serializer):
-    """The erasure of the content of a record."""
+    """The erasure of a record's content."""
 
     at = serializers.DateTimeField(allow_null=True)
     why = serializers.CharField()
@@ -89,7 +89,7 @@ class ErasureSerializer(serializers.Serializer):
 
 
 class DecisionBlockSerializer(serializers.Serializer):
-    """The sealed block of a record, with the proof that the block holds it (RFC 9162)."""
+    """The sealed block of a record, with the proof that the block contains it (RFC 9162)."""
 
     number = serializers.IntegerField()
     header = serializers.CharField(help_text="the text whose SHA-256 is the hash of the block; it has the root")
@@ -100,7 +100,7 @@ class DecisionBlockSerializer(serializers.Serializer):
 
 
 class DecisionPlaceSerializer(serializers.Serializer):
-    """The place of a record in the chain. SHA-256(0x00, salt, payload) is the commitment."""
+    """The position of a record in the chain. SHA-256(0x00, salt, payload) is the commitment."""
 
     number = serializers.IntegerField()
     commitment = serializers.CharField()
@@ -110,7 +110,7 @@ class DecisionPlaceSerializer(serializers.Serializer):
 
 
 class DecisionSerializer(serializers.Serializer):
-    """A decision on record, as it was given, and what was recorded about it later."""
+    """A recorded decision, as it was given, and later records about it."""
 
     decision = serializers.UUIDField()
     at = serializers.DateTimeField()
@@ -171,7 +171,7 @@ class OverrideSerializer(serializers.Serializer):
 
 
 class ObjectionSerializer(serializers.Serializer):
-    """An objection of the person. Members that are left out keep their content from the last objection to this decision."""
+    """An objection by the person. Members that are left out are copied from the last objection to this decision."""
 
     received = _optional(40, "a date or a time; today if it is left out")
     reason = _optional(later.MAX_REASON, "what the person objects to; needed once")
@@ -181,7 +181,7 @@ class ObjectionSerializer(serializers.Serializer):
 
 
 class EraseSerializer(serializers.Serializer):
-    """The reason of an erasure."""
+    """The reason for an erasure."""
 
     why = serializers.ChoiceField(USER_REASONS, default=USER_REASONS[0], help_text="becomes a record")
 
@@ -195,26 +195,26 @@ class EraseSubjectSerializer(EraseSerializer):
 
 
 class ErasedSerializer(serializers.Serializer):
-    """The decisions that the call has erased. One that was erased before is not among them."""
+    """The decisions that this call has erased. Those erased before are not included."""
 
     erased = serializers.ListField(child=serializers.UUIDField())
 
 
 class BulkSerializer(serializers.Serializer):
-    """Many records: each row has `decision` and the members of the single call."""
+    """Many records. Each row has `decision` and the members of the single call."""
 
     rows = serializers.ListField(child=serializers.DictField())
 
 
 class AddedSerializer(serializers.Serializer):
-    """The numbers of records that a bulk call has added."""
+    """How many records a bulk call has added."""
 
     added = serializers.IntegerField()
     unchanged = serializers.IntegerField(help_text="rows whose content was already the last record")
 
 
 class ModelDecisions(GenericAPIView):
-    """Decisions of a model on record, the newest first."""
+    """Recorded decisions of a model, newest first."""
 
     serializer_class = DecisionSummarySerializer
     query_parameters = frozenset({*FILTERS, "page_size", "page", "cursor"})
@@ -239,7 +239,7 @@ class ModelDecisions(GenericAPIView):
 
 
 class Decision(APIView):
-    """One decision on record. Each call becomes a record itself."""
+    """A recorded decision. Each call is recorded, too."""
 
     @extend_schema(
         operation_id="decisions_retrieve", responses={200: DecisionSerializer} | PROBLEMS(401, 403, 404, 429)
@@ -252,13 +252,13 @@ class Decision(APIView):
 
 
 class _LaterView(APIView):
-    """Base of the views that add one record about a decision."""
+    """Base class of views that add one record about a decision."""
 
     parser_classes = [StrictJSONParser]
     kind = ""
 
     def add(self, request: Request, decision: uuid.UUID) -> Response:
-        """Add the record, or nothing if the last one has the same content; return the last one."""
+        """Add the record, unless the last one has the same content. Return the last record."""
         rows = [LaterRow(decision, members_of(self.kind, request.data))]
         by = by_text(request.user, request.auth)
         added = add_later_rows(self.kind, rows, user=request.user, by=by, single=True)
@@ -277,7 +277,10 @@ LATER = {200: LaterSerializer, 201: LaterSerializer} | PROBLEMS(*STATUSES)
 
 
 class DecisionOutcome(_LaterView):
-    """Record what came true. The same outcome again adds nothing; another one corrects it, and both stay."""
+    """Record the class that came true.
+
+    The same outcome again adds nothing. A different one corrects it, and both are kept.
+    """
 
     kind = str(Kind.OUTCOME)
 
@@ -288,7 +291,7 @@ class DecisionOutcome(_LaterView):
 
 
 class DecisionOverride(_LaterView):
-    """Record what a person decided instead."""
+    """Record the class that a person chose instead, and the reason."""
 
     kind = str(Kind.OVERRIDE)
 
@@ -299,7 +302,7 @@ class DecisionOverride(_LaterView):
 
 
 class DecisionObjection(_LaterView):
-    """Record an objection, or its answer."""
+    """Record an objection, or the answer to it."""
 
     kind = str(Kind.OBJECTION)
 
@@ -313,7 +316,10 @@ ERASED: Any = {200: ErasedSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 4
 
 
 class DecisionErase(APIView):
-    """Erase the content of a decision and of all later records about it. Commitment and place in the chain stay."""
+    """Erase the content of a decision and of all later records about it.
+
+    Commitment and position in the chain are kept.
+    """
 
     parser_classes = [StrictJSONParser]
 
@@ -328,7 +334,7 @@ class DecisionErase(APIView):
 
 
 class SubjectErase(APIView):
-    """Erase all decisions about a person: those of your models, of all models for administrators."""
+    """Erase all decisions about a person: those of your models, or of all models for administrators."""
 
     parser_classes = [StrictJSONParser]
 
@@ -336,7 +342,7 @@ class SubjectErase(APIView):
     def post(self, request: Request) -> Response:
         form = EraseSubjectSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        collecting.collect()  # also what was answered within the last second
+        collecting.collect()  # include answers of the last second
         models = list(models_of(request.user).values_list("pk", flat=True))
         by = by_text(request.user, request.auth)
         why = form.validated_data["why"]
@@ -344,7 +350,7 @@ class SubjectErase(APIView):
 
 
 class _BulkView(APIView):
-    """Base of the views that add many records, all or none."""
+    """Base class of views that add many records, all or none."""
 
     parser_classes = [StrictJSONParser, CsvParser]
     kind = ""
@@ -360,7 +366,7 @@ ADDED: Any = {200: AddedSerializer} | PROBLEMS(400, 401, 403, 413, 415, 429)
 
 
 class Outcomes(_BulkView):
-    """Record many outcomes: JSON, or CSV with the columns decision, outcome, known_at, source."""
+    """Record many outcomes, all or none: JSON, or CSV with the columns decision, outcome, known_at, source."""
 
     kind = str(Kind.OUTCOME)
 
@@ -370,7 +376,7 @@ class Outcomes(_BulkView):
 
 
 class Overrides(_BulkView):
-    """Record many overrides: JSON, or CSV with the columns decision, label, reason."""
+    """Record many overrides, all or none: JSON, or CSV with the columns decision, label, reason."""
 
     kind = str(Kind.OVERRIDE)
 
@@ -380,7 +386,7 @@ class Overrides(_BulkView):
 
 
 class Objections(_BulkView):
-    """Record many objections: JSON, or CSV with the columns decision, received, reason, text_ref, state, answer."""
+    """Record many objections, all or none: JSON, or CSV with the columns decision, received, reason, text_ref, state, answer."""
 
     kind = str(Kind.OBJECTION)
 

@@ -1,4 +1,4 @@
-"""API of decisions on record, below /api/v1/."""
+"""URLs of the API of recorded decisions, below /api/v1/."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Decisions on record: collected, chained, audited, exported and erased."""
+"""Django app that records decisions: collected, chained, audited, exported and erased."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class DecisionsConfig(AppConfig):
         pre_delete.connect(_keep_recorded, sender="registry.TreeModel", dispatch_uid="decisions")
 
 
-# Imported at the first signal, so that training processes, which send none, start faster.
+# these functions import when they are called; training processes never call them, and start faster without the imports
 def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.decisions.collecting import collect_due
 
@@ -28,7 +28,7 @@ def _on_beside(sender: Any, **_: Any) -> None:
 
 
 def _keep_recorded(sender: Any, instance: Any, **_: Any) -> None:
-    """Keep a model while a decision on record needs its file. Raises ProtectedError, so that a purge passes it over."""
+    """Raise ProtectedError while a recorded decision needs the file of the model. A purge then skips the model."""
     from django.db.models import ProtectedError
 
     from octweb.decisions.models import ChainEntry, Kind

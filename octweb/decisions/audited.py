@@ -27,7 +27,7 @@ MAX_PROBLEMS = 50
 
 
 class DecisionAudit:
-    """Result of an audit of the decisions."""
+    """Result of an audit of the chain of decisions."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -41,11 +41,11 @@ class DecisionAudit:
 
 
 class _ChainWalk:
-    """State of a pass over the records in order."""
+    """State of one pass over the records in order."""
 
     def __init__(self, report: DecisionAudit) -> None:
         self.found = report
-        self.places: dict[Any, int] = {}  # stream → seq that its next record must have
+        self.places: dict[Any, int] = {}  # stream → `seq` that its next record must have
         self.empty: list[int] = []
         self.numbers: dict[int, str] = {}  # number of an erased record → reason
         self.ranges: list[tuple[int, int]] = []
@@ -78,7 +78,7 @@ class _ChainWalk:
             self.found.cut_streams += 1
 
     def end(self) -> None:
-        """Check that each empty record has a record of its erasure, and that each version is registered."""
+        """Check that each empty record was erased by a record, and that each model version is registered."""
         for number in self.empty:
             why = self.numbers.get(number)
             if why is None and any(first <= number <= last for first, last in self.ranges):
@@ -121,7 +121,7 @@ def audit_decisions() -> DecisionAudit:
 
 
 def _take(entries: Iterator[ChainEntry], most: int | None, walk: _ChainWalk, before: int) -> Iterator[ChainEntry]:
-    """Check and yield the next `most` records, or all if None. `before` records came earlier."""
+    """Check and yield the next `most` records, or all if it is None. `before` counts the earlier records."""
     count = 0
     while most is None or count < most:
         entry = next(entries, None)
@@ -147,7 +147,7 @@ def _wrong_copies(entry: ChainEntry, payload: dict[str, Any]) -> list[str]:
 
 
 def _models_of_later(report: DecisionAudit) -> None:
-    """Check that each record about a decision has the model of that decision, and each other one none."""
+    """Check that each record about a decision has the decision's model, and that other records have none."""
     model = ChainEntry.objects.filter(key=OuterRef("about")).order_by().values("model")
     later = ChainEntry.objects.exclude(kind=Kind.DECISION).annotate(expected=Subquery(model[:1]))
     is_missing = Q(model=None, expected__isnull=False) | Q(model__isnull=False, expected=None)

@@ -1,4 +1,4 @@
-"""Read many outcomes, overrides or objections from a body of JSON or CSV."""
+"""Parse many outcomes, overrides or objections from a JSON or CSV body."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     str(Kind.OVERRIDE): ("label", "reason"),
     str(Kind.OBJECTION): ("received", "reason", "text_ref", "state", "answer"),
 }
-COLUMN_NAMES = {"outcome": "value"}  # accepted names of CSV columns
+COLUMN_NAMES = {"outcome": "value"}  # CSV column → member
 
 
 def rows_of_body(kind: str, body: Any) -> list[LaterRow]:
-    """Return the rows of a body: `{"rows": [{"decision": …}]}`, or the bytes of a CSV with a header.
+    """Return the rows of a body: `{"rows": [{"decision": …}]}`, or the bytes of a CSV file with a header.
 
-    Raises ParseError, ValidationError that names the rows, and BodyTooLarge.
+    Raises ParseError, BodyTooLarge, and ValidationError, which names the rows.
     """
     records = _csv_records(body) if isinstance(body, bytes) else _json_records(body)
     if len(records) > MAX_ROWS:
@@ -48,7 +48,10 @@ def rows_of_body(kind: str, body: Any) -> list[LaterRow]:
 
 
 def members_of(kind: str, body: Any) -> dict[str, str]:
-    """Return the members of one record. Raises ParseError, and ValidationError for unknown members and other types."""
+    """Return the members of one record.
+
+    Raises ParseError, and ValidationError for unknown members or values that are not texts.
+    """
     if not isinstance(body, Mapping):
         raise ParseError(f"The body must be an object with the members {', '.join(MEMBERS[kind])}.")
     known = MEMBERS[kind]

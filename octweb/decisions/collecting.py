@@ -30,19 +30,19 @@ from octweb.registry.prediction.recording import ROWS_HEAD
 log = logging.getLogger(__name__)
 
 BATCH_ROWS = 4096  # a transaction ends with the frame that reaches this number of rows
-READ_BYTES = 16_000_000  # bytes that one read takes from a file
+READ_BYTES = 16_000_000  # maximum bytes per read of a file
 SEALED = "decisions sealed"  # kind of the record in the audit chain
-SCHEMAS: dict[tuple[str, bytes], Any] = {}  # keyed by file, and by SHA-256 and id of the model
+SCHEMAS: dict[tuple[str, bytes], Any] = {}  # (file, SHA-256 and id of the model) → schema
 
 
 class _Retention:
-    """The last day on which this process erased old records."""
+    """Last day on which this process erased old records."""
 
     done: date | None = None
 
 
 class Read(NamedTuple):
-    """Frames of a file for one transaction, and the position after them."""
+    """Frames of a file for one transaction, and the position behind them."""
 
     drafts: list[EntryDraft]
     offset: int
@@ -59,7 +59,7 @@ def collect_due(now: datetime | None = None) -> int:
     now = now or datetime.now(UTC)
     added = collect()
     with transaction.atomic():
-        audit.hold()  # the lock of the audit chain is always taken before our own, which excludes deadlocks
+        audit.hold()  # always take the lock of the audit chain before our own; this excludes deadlocks
         head = hold()
         adding.seal(head, int(now.timestamp() * 1e9))
         sign_day(head, now)
@@ -70,7 +70,7 @@ def collect_due(now: datetime | None = None) -> int:
 
 
 def collect() -> int:
-    """Collect all files of this host; return how many records were added."""
+    """Collect all spool files of this host. Return how many records were added."""
     reveal_finished()
     added = 0
     for path in sorted(spool.folder().glob(f"*{SUFFIX}")):
@@ -80,7 +80,7 @@ def collect() -> int:
 
 
 def collect_part(path: Path) -> int | None:
-    """Add the next records of a file and store its offset in one transaction.
+    """Add the next records of a file, and store its offset, in one transaction.
 
     Return how many records were added, or None if nothing is left to do. A finished file is deleted.
     """
@@ -110,7 +110,7 @@ def collect_part(path: Path) -> int | None:
 
 
 def _advance(head: DecisionHead, part: SpoolPart, fd: int) -> tuple[int, bool, bool]:
-    """Add the next records; return their number, whether the file is done, and whether it had no new frame."""
+    """Add the next records. Return their number, whether the file is finished, and whether it had no new frame."""
     is_ended = spool.is_free(fd)  # check before reading, so that no frame is added after the read
     stream, _ = RecordStream.objects.get_or_create(pk=uuid.UUID(part.name.partition("-")[0]))
     size = os.fstat(fd).st_size
@@ -131,7 +131,7 @@ def _advance(head: DecisionHead, part: SpoolPart, fd: int) -> tuple[int, bool, b
 
 
 def _end(head: DecisionHead, stream: RecordStream, read: Read, size: int) -> None:
-    """Store how a stream ended. A file that was cut off gets a record with its number of lost bytes."""
+    """Store how a stream ended. If its file was cut off, record the number of lost bytes."""
     lost_bytes = size - read.offset
     if read.last == FrameKind.CONTINUED and not lost_bytes:
         return
@@ -154,7 +154,7 @@ def _end(head: DecisionHead, stream: RecordStream, read: Read, size: int) -> Non
 
 
 def _read(part: SpoolPart, stream: RecordStream, fd: int) -> Read:
-    """Read frames until there are enough rows for one transaction. Rows collected before are skipped."""
+    """Read frames until there are enough rows for one transaction. Skip rows that were collected before."""
     drafts: list[EntryDraft] = []
     end = part.offset
     seq = stream.seq
@@ -238,7 +238,7 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Ent
 
 
 def _cell(column: dict[str, Any], value: float, bits: str) -> Any:
-    """Return the text of a known category, else the bits of the number that the model received."""
+    """Return the text of a known category, or else the bits of the number that the model received."""
     categories = column["categories"]
     if categories is not None and 0 <= value < len(categories):
         return categories[int(value)]
@@ -246,7 +246,7 @@ def _cell(column: dict[str, Any], value: float, bits: str) -> Any:
 
 
 def _unusual(column: dict[str, Any], value: float) -> str:
-    """Return what is unusual about a cell, by the rules of `Tree.unusual_cells`; "" if nothing is."""
+    """Return in one word how a cell is unusual, by the rules of `Tree.unusual_cells`. "" if it is not."""
     if value != value or value == column["missing"]:
         return "empty"
     if column["categories"] is not None and value < 0:
@@ -257,7 +257,7 @@ def _unusual(column: dict[str, Any], value: float) -> str:
 
 
 def _refused_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
-    """Return the record of a refused row. It has no values, since they were not read to the end."""
+    """Return the record of a refused row. It has no values, because parsing stopped at the error."""
     body = orjson.loads(frame.body)
     by, asked_at, request, subject = body["caller"]
     key = uuid.UUID(body["id"])
@@ -285,7 +285,7 @@ def _refused_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
 
 
 def sign_day(head: DecisionHead, now: datetime) -> None:
-    """Sign the last block of past days and record it in the audit chain. The transaction holds both heads."""
+    """Sign the last block of past days, and record it in the audit chain. The transaction must hold both heads."""
     today = now.astimezone(UTC).date()
     if head.signed_on == today or head.blocks == head.signed:
         return
@@ -299,7 +299,7 @@ def sign_day(head: DecisionHead, now: datetime) -> None:
 
 
 def sign(head: DecisionHead, block: Block, day: str) -> None:
-    """Record the hash of a block in the audit chain, signed with the dossier key."""
+    """Sign the hash of a block with the dossier key, and record it in the audit chain."""
     key = signing_key()
     signature = base64.b64encode(key.sign(signed_text(block.number, block.digest))).decode()
     public = key.public_key().public_bytes_raw().hex()
@@ -311,5 +311,5 @@ def sign(head: DecisionHead, block: Block, day: str) -> None:
 
 
 def signed_text(number: int, digest: str) -> bytes:
-    """Return the text that is signed for a block."""
+    """Return the text that the signature of a block covers."""
     return f"octweb decisions block {number} sha256 {digest}\n".encode()

@@ -1,4 +1,4 @@
-"""Erase records: payload and salt go, commitment and number stay."""
+"""Erase records: payload and salt are removed, commitment and number are kept."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.registry.prediction.recording import new_id, subject_digest
 
-KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # they hold no personal data
+KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # these records have no personal data
 REASONS = ("request", "mistake", "retention")
-USER_REASONS = ("request", "mistake")  # that a user may give
-CHUNK_KEYS = 500  # per SQL statement
+USER_REASONS = ("request", "mistake")  # reasons that a user may give
+CHUNK_KEYS = 500  # keys per SQL statement
 NOTHING: dict[str, Any] = {"payload": "", "salt": "", "subject": "", "leaf": None, "label": None}
 
 
 def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[uuid.UUID]:
-    """Erase decisions and the records about them; return the ids of the decisions erased now."""
+    """Erase decisions and the records about them. Return the ids of the decisions that this call has erased."""
     with transaction.atomic():
         head = hold()
         erased = []
@@ -47,7 +47,10 @@ def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[u
 def erase_subject(
     subject: str, *, by: str, why: str = "request", models: Collection[uuid.UUID] | None = None
 ) -> list[uuid.UUID]:
-    """Erase the decisions with the caller's reference `subject` to a person, of all models or of `models`; return their ids."""
+    """Erase the decisions about the person that callers call `subject`, and return their ids.
+
+    `models` limits them to some models. None means all.
+    """
     entries = ChainEntry.objects.filter(subject=subject_digest(subject), kind=Kind.DECISION)
     if models is not None:
         entries = entries.filter(model__in=models)
@@ -55,7 +58,10 @@ def erase_subject(
 
 
 def erase_old(now: datetime) -> int:
-    """Erase the records of blocks older than OCTWEB_RECORD_KEEP_DAYS, and later ones about their decisions; return how many."""
+    """Erase records of blocks older than OCTWEB_RECORD_KEEP_DAYS, and later records about their decisions.
+
+    Return how many.
+    """
     before = int((now - timedelta(days=settings.RECORD_KEEP_DAYS)).timestamp()) * 10**9
     with transaction.atomic():
         head = hold()
@@ -95,7 +101,7 @@ def _record(by: str, why: str, members: dict[str, Any]) -> EntryDraft:
 
 
 def _clean_files() -> None:
-    """Truncate SQLite's write-ahead log, which holds earlier pages. PostgreSQL needs VACUUM for this."""
+    """Truncate SQLite's write-ahead log, which contains earlier pages. PostgreSQL needs VACUUM for this."""
     if connection.vendor == "sqlite" and not connection.in_atomic_block:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,4 +1,4 @@
-"""Explain a decision on record with the version that answered."""
+"""Explain a recorded decision with the model version that answered."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from trainer.tree.rules import rules_of
 
 
 def request_of(decision: DecisionRecord, user: Any) -> tuple[ModelScene, DecisionRequest] | None:
-    """Return the scene and the request of the page that explains the recorded row; None if there is no answer.
+    """Return scene and request for a decision page about the recorded row, or None if there is no answer.
 
-    The permitted changes are those that the owner of the model has marked until now.
+    The permitted changes are the owner's current ones.
     """
     row = decision.row
     if row is None:
@@ -42,7 +42,7 @@ def request_of(decision: DecisionRecord, user: Any) -> tuple[ModelScene, Decisio
 
 
 def explanation_json(decision: DecisionRecord, user: Any) -> dict[str, Any] | None:
-    """Return path, rule of the leaf, smallest changes and reasons of a recorded row; None if there is no answer."""
+    """Return path, rule of the leaf, smallest changes and reasons for a recorded row, or None if there is no answer."""
     asked = request_of(decision, user)
     if asked is None:
         return None

@@ -18,9 +18,9 @@ from octweb.decisions.models import Block, ChainEntry
 
 
 def export_chain(stream: TextIO) -> int:
-    """Seal and sign all records and write them; return their number. Erased records have no content."""
+    """Seal and sign all records, write them, and return how many. Erased records have no content."""
     with transaction.atomic():
-        audit.hold()  # the lock of the audit chain is always taken before our own, which excludes deadlocks
+        audit.hold()  # always take the lock of the audit chain before our own; this excludes deadlocks
         head = hold()
         adding.seal(head, time.time_ns() + BLOCK_SECONDS * 10**9)
         last = Block.objects.last()

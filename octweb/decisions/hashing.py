@@ -1,4 +1,4 @@
-"""Hashes of the chain of decisions, without a database.
+"""Compute the hashes of the chain of decisions, without a database.
 
 `checker/check_decisions.py` computes the same hashes independently.
 """
@@ -10,12 +10,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-LEAF = b"\x00"  # before a record, as in RFC 9162
-NODE = b"\x01"  # before two hashes
+LEAF = b"\x00"  # prefix of a hashed record, as in RFC 9162
+NODE = b"\x01"  # prefix of two hashed hashes
 
 
 def canonical(record: dict[str, Any]) -> str:
-    """Return canonical JSON (RFC 8785) of strings, integers, lists and objects. Floats must be given as bits."""
+    """Return canonical JSON (RFC 8785) of strings, integers, lists and objects. Floats must be passed as bits."""
     return json.dumps(_sort_names(record), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -33,12 +33,12 @@ def utf16(name: str) -> bytes:
 
 
 def commitment(salt: str, payload: str) -> str:
-    """Return the salted hash of a record; `salt` is 16 random bytes in hexadecimal."""
+    """Return the salted hash of a record. `salt` is 16 random bytes in hexadecimal."""
     return hashlib.sha256(LEAF + bytes.fromhex(salt) + payload.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def merkle_root(commitments: Sequence[str]) -> str:
-    """Return the Merkle root (RFC 9162, section 2.1.1) of leaf hashes."""
+    """Return the Merkle root of leaf hashes (RFC 9162, section 2.1.1)."""
     return _root([bytes.fromhex(text) for text in commitments]).hex()
 
 

@@ -1,6 +1,6 @@
 """Record outcomes, overrides and objections, one or many in one transaction.
 
-A correction is one more record; the last one of a kind counts. The same content as the last one adds nothing.
+A correction is a further record; the last record of a kind counts. Content that equals the last record adds nothing.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from octweb.decisions.reading import ABSENT, CHUNK_KEYS, later_by_decision, mode
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 
-MAX_ROWS = 10_000  # rows of one call
+MAX_ROWS = 10_000  # maximum rows per call
 MAX_ERRORS = 20
-MAX_SOURCE = 80  # characters
+MAX_SOURCE = 80  # maximum characters
 MAX_REFERENCE = 80
 MAX_REASON = 5_000
 MAX_MOMENT = 40
 OPEN = OBJECTIONS[0]
-CLOCK_SKEW = timedelta(minutes=5)  # the caller's clock may be ahead of ours by this
+CLOCK_SKEW = timedelta(minutes=5)  # the caller's clock may be ahead of ours by this much
 
 
 class LaterRow(NamedTuple):
-    """A record about a decision as a caller sends it; `members` as in the API."""
+    """A record about a decision, as a caller sends it. `members` are those of the API."""
 
     decision: uuid.UUID
     members: Mapping[str, Any]
 
 
 class Added(NamedTuple):
-    """The number of new records, and of rows that repeat the content of the last record."""
+    """Number of new records, and number of rows that repeat the content of the last record."""
 
     added: int
     unchanged: int
 
 
 def add_later_rows(kind: str, rows: Sequence[LaterRow], *, user: Any, by: str, single: bool = False) -> Added:
-    """Add records about decisions of the user's models; all or none.
+    """Add records about decisions of the user's models, all or none.
 
-    Raises ValidationError that names the rows. With `single`, raises the error of the only row instead: Http404, Gone,
-    or ValidationError that names the member.
+    Raises ValidationError, which names the rows. With `single`, raises the error of the only row instead: Http404,
+    Gone, or ValidationError, which names the member.
     """
     with transaction.atomic():
         head = hold()
@@ -66,7 +66,7 @@ def add_later_rows(kind: str, rows: Sequence[LaterRow], *, user: Any, by: str, s
 
 
 class _Batch:
-    """The decisions, models and standing records that the rows of a call are about."""
+    """The rows of a call, with the decisions, models and last records that they concern."""
 
     def __init__(self, kind: str, rows: Sequence[LaterRow], user: Any, by: str, single: bool) -> None:
         self.kind = str(kind)
@@ -83,7 +83,10 @@ class _Batch:
         self._standing = {key: standing_of(later) for key, later in later_by_decision(keys).items()}
 
     def draft(self, place: int, row: LaterRow) -> EntryDraft | None:
-        """Return the record of a row; None if it changes nothing or is invalid. The error of an invalid row goes to `errors`."""
+        """Return the record of a row. None if it changes nothing or is invalid.
+
+        The error of an invalid row is stored in `errors`.
+        """
         try:
             entry, model = self._find(row.decision)
             standing = self._standing.setdefault(row.decision, {}).get(self.kind, {})
@@ -133,7 +136,7 @@ def _override(members: Mapping[str, Any], model: TreeModel, standing: Mapping[st
 
 
 def _objection(members: Mapping[str, Any], model: TreeModel, standing: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of an objection. Members that are left out keep their content from the last record."""
+    """Return the content of an objection. Members that are left out are copied from the last record."""
     state = members.get("state") or OPEN
     if state not in OBJECTIONS:
         raise ValidationError({"state": f"'{state[:20]}' is not one of {', '.join(OBJECTIONS)}."})
@@ -177,7 +180,7 @@ def _text(name: str, value: str, most: int) -> str:
 
 
 def _past_moment(name: str, value: str) -> str:
-    """Return a date or time as it was written, "" if left out. Raises ValidationError for other texts and future times."""
+    """Return a date or time as written; "" if left out. Raises ValidationError for other texts and future times."""
     text = value.strip()
     if not text:
         return ""

@@ -39,9 +39,9 @@ FILTERS = {
 
 
 def decisions_of(user: Any, model: TreeModel, query: Mapping[str, str], subject: str = "") -> QuerySet[ChainEntry]:
-    """Return the decisions of a model that pass the filters of `query`, without order.
+    """Return the decisions of a model that pass the filters of `query`, unordered.
 
-    `subject` is the caller's reference to a person. Raises ValidationError that names the invalid filter.
+    `subject` is the caller's reference to a person. Raises ValidationError, which names the invalid filter.
     """
     models = versions_of(user, model, query.get("version", ""))
     entries = ChainEntry.objects.filter(kind=Kind.DECISION, model__in=[m.pk for m in models])
@@ -51,7 +51,7 @@ def decisions_of(user: Any, model: TreeModel, query: Mapping[str, str], subject:
 
 
 def versions_of(user: Any, model: TreeModel, version: str) -> list[TreeModel]:
-    """Return the addressed versions of a model. Raises ValidationError."""
+    """Return the versions that `version` names: the model itself if empty. Raises ValidationError."""
     if not version:
         return [model]
     versions = list(models_of(user).filter(family=model.family_id).order_by("version"))
@@ -99,7 +99,7 @@ def _objections(models: Sequence[TreeModel], state: str) -> list[uuid.UUID]:
 
 
 def _answer(models: Sequence[TreeModel], answer: str) -> Q:
-    """Return the condition of a class, whose code may differ between versions."""
+    """Return the condition for a class. Its code may differ between versions."""
     condition = Q(pk__in=())
     classes: dict[str, None] = {}
     for model in models:
@@ -126,7 +126,7 @@ def _number(name: str, text: str) -> int:
 
 
 def _nanoseconds(name: str, text: str, clock: time) -> int:
-    """Return a time as ns since 1970; a date is its `clock` in the zone of the site. Raises ValidationError."""
+    """Return a time as ns since 1970. A date gets the time `clock` in the site's zone. Raises ValidationError."""
     moment = moment_in(text, clock)
     if moment is None:
         words = f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31 or 2026-03-31T14:00:00+01:00."
@@ -136,7 +136,7 @@ def _nanoseconds(name: str, text: str, clock: time) -> int:
 
 
 def summaries(entries: Sequence[ChainEntry], models: Mapping[uuid.UUID, TreeModel]) -> list[dict[str, Any]]:
-    """Return the entries of a list: answer and state of each decision, without the values of the row."""
+    """Return the entries of a list: answer and state of each decision, without the values of its row."""
     later = later_by_decision(entry.key for entry in entries)
     found = []
     for entry in entries:

@@ -1,4 +1,7 @@
-"""The mode Records of a model page, a separate page; imports little: every command loads it."""
+"""Define the mode Records of a model page, which is a separate page.
+
+This module imports little, because every command loads it.
+"""
 
 from octweb.registry.page.mode import Mode
 

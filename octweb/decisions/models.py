@@ -1,4 +1,4 @@
-"""The chain of decisions: records, sealed blocks, and collection progress."""
+"""Store the chain of decisions: records, sealed blocks, and collection progress."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Kind(models.TextChoices):
 
 
 class ChainEntry(models.Model):
-    """One record. The commitment covers `payload`; the other columns copy parts of it for queries.
+    """A record of the chain. The commitment covers `payload`. Other columns copy parts of it for queries.
 
     An erased record keeps number, key, kind, about, model, time, stream, seq and commitment.
     """
 
-    number = models.BigIntegerField(primary_key=True)  # 1, 2, 3, …
-    key = models.UUIDField(unique=True)  # the id that callers see
+    number = models.BigIntegerField(primary_key=True)  # counts 1, 2, 3, …
+    key = models.UUIDField(unique=True)  # id that callers see
     kind = models.CharField(max_length=10, choices=Kind)
     about = models.UUIDField(null=True, db_index=True)  # key of the decision that this record is about
-    model = models.UUIDField(null=True)  # no foreign key: a record outlives its model
+    model = models.UUIDField(null=True)  # not a foreign key, because a record outlives its model
     at = models.BigIntegerField()  # ns since 1970
     stream = models.UUIDField(null=True)
     seq = models.BigIntegerField(null=True)
@@ -57,11 +57,11 @@ class ChainEntry(models.Model):
 
 
 class Block(models.Model):
-    """Up to 4,096 records under one hash; `header` is the text that is hashed."""
+    """Up to 4,096 records under one hash. `header` is the hashed text."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     number = models.BigIntegerField(unique=True)
-    first = models.BigIntegerField(unique=True)  # number of its first record
+    first = models.BigIntegerField(unique=True)  # number of the block's first record
     records = models.IntegerField()
     last_at = models.BigIntegerField(db_index=True)  # ns since 1970
     header = models.TextField()
@@ -76,11 +76,11 @@ class Block(models.Model):
 
 
 class RecordStream(models.Model):
-    """Collection progress of the records of one process."""
+    """Collection progress of one process's records."""
 
     id = models.UUIDField(primary_key=True)
     seq = models.BigIntegerField(default=0)  # number of the next record
-    end = models.CharField(max_length=10, blank=True)  # closed, or cut
+    end = models.CharField(max_length=10, blank=True)  # "closed" or "cut"
 
     def __str__(self) -> str:
         return f"{self.id}: {self.seq} records"
@@ -102,7 +102,7 @@ class DecisionHead(models.Model):
     """End of the chain: a single row, locked while records are added or sealed."""
 
     records = models.BigIntegerField(default=0)
-    sealed = models.BigIntegerField(default=0)  # records in blocks
+    sealed = models.BigIntegerField(default=0)  # number of records in blocks
     blocks = models.BigIntegerField(default=0)
     digest = models.CharField(max_length=64, default=audit_chain.START)  # digest of the last block
     signed = models.BigIntegerField(default=0)  # number of the last signed block

@@ -1,4 +1,4 @@
-"""Pages of decisions on record: the list of a model, one decision, and the letter for the person."""
+"""Show recorded decisions: the list of a model, one decision, and the letter for the person."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from trainer.tree.numbers import count_words
 from trainer.tree.render.palette import swatch
 
 PAGE_ROWS = 50
-MAX_COUNT = 10_000  # rows that a page counts; a count of a million takes seconds
-PERSON_ROWS = 500  # decisions about one person, on one page
-MAX_CHANGES = 4  # smallest changes in a letter
+MAX_COUNT = 10_000  # a page counts at most this many rows, because counting a million takes seconds
+PERSON_ROWS = 500  # maximum decisions about one person on a page
+MAX_CHANGES = 4  # maximum number of smallest changes in a letter
 FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
 NOTED_WORDS = {
     "empty": "was empty",
@@ -62,7 +62,7 @@ NOTED_WORDS = {
 
 
 class _RowsOfPage(Pages):
-    """Pages of a list, by cursor only."""
+    """Pagination of a list by cursor only."""
 
     cursor_key = "number"
     cursor_time = "at"
@@ -74,7 +74,7 @@ class _RowsOfPage(Pages):
         return super().paginate_queryset(queryset, request, view)
 
     def count_rows(self, queryset: QuerySet) -> int:
-        """Return the number of all rows, at most one more than MAX_COUNT."""
+        """Return the number of rows, at most MAX_COUNT + 1."""
         return _count(queryset)
 
 
@@ -82,7 +82,7 @@ class _RowsOfPage(Pages):
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def decision_list(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """List the decisions of a model. POST finds those of a person, so that no address or log has the reference."""
+    """List the decisions of a model. A search by person uses POST, so that no URL or log contains the reference."""
     model = find_model(request.user, pk)
     query = {name: request.GET[name] for name in FILTER_NAMES if request.GET.get(name)}
     subject = request.POST.get("subject", "").strip() if request.method == "POST" else ""
@@ -132,7 +132,7 @@ def _about(own: Any, kind: str) -> int:
 
 
 def _count(rows: Any) -> int:
-    """Count rows up to MAX_COUNT; return one more if there are more."""
+    """Count at most MAX_COUNT + 1 rows."""
     return int(rows.order_by()[: MAX_COUNT + 1].count())
 
 
@@ -165,7 +165,7 @@ def recorded_decision(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) 
 
 
 def _add(request: HttpRequest, record: DecisionRecord, kind: str) -> bool:
-    """Record what the form says, and return whether it was accepted; else say why."""
+    """Record what the form says, and return True. If it is refused, say why in a message and return False."""
     if kind not in MEMBERS:
         messages.error(request, f"'{kind[:20]}' is none of {', '.join(MEMBERS)}.")
         return False
@@ -183,7 +183,7 @@ def _add(request: HttpRequest, record: DecisionRecord, kind: str) -> bool:
 @login_required
 @require_POST
 def erase(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
-    """Erase the content of a decision, if the form confirms it."""
+    """Erase the content of a decision if the form confirms it."""
     record = _own_record(request, pk, decision)
     why = _erasure_reason(request)
     if why is not None and erase_decisions([record.entry.key], by=by_text(request.user, None), why=why):
@@ -194,7 +194,10 @@ def erase(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpRespo
 @login_required
 @require_POST
 def erase_person(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Erase all decisions about a person in the user's models, of all models for administrators, if the form confirms it."""
+    """Erase all decisions about a person if the form confirms it.
+
+    It covers the user's models, or all models for administrators.
+    """
     model = find_model(request.user, pk)
     why = _erasure_reason(request)
     if why is not None:
@@ -211,7 +214,10 @@ def erase_person(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def _erasure_reason(request: HttpRequest) -> str | None:
-    """Return the reason of the form; None, with a message, if it is not confirmed or has no known reason."""
+    """Return the reason in the form.
+
+    If the form is not confirmed or has no known reason, add a message and return None.
+    """
     why = request.POST.get("why", "")
     if why in USER_REASONS and "sure" in request.POST:
         return why
@@ -223,7 +229,7 @@ def _erasure_reason(request: HttpRequest) -> str | None:
 @require_safe
 @never_cache
 def letter(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
-    """Show the letter that tells the person the answer, its reasons and how to object."""
+    """Show the letter that tells the person the answer, its reasons, and how to object."""
     return render(
         request, "decisions/letter.html", _letter_context(request, pk, decision) | {"has_pdf": pdf.can_print()}
     )
@@ -233,7 +239,7 @@ def letter(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResp
 @require_safe
 @never_cache
 def letter_pdf(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
-    """Return the letter as PDF. 404 for an erased decision, and if this server has no library for PDF."""
+    """Return the letter as PDF. 404 for an erased decision, and if this server has no PDF library."""
     if not pdf.can_print():
         raise Http404("This server has no library for PDF. Open the letter and print it.")
     context = _letter_context(request, pk, decision)
@@ -245,7 +251,7 @@ def letter_pdf(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> Http
 
 
 def _letter_context(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> dict[str, Any]:
-    """Return the context of the letter, and record the look."""
+    """Return the context of the letter, and record this access."""
     record = _own_record(request, pk, decision)
     context = _record_context(request, record)
     record_look(record, by_text(request.user, None), "letter")
@@ -261,7 +267,7 @@ def _own_record(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> Dec
 
 
 def _record_context(request: HttpRequest, record: DecisionRecord) -> dict[str, Any]:
-    """Return the record, its explanation as the decision page shows it, and who acted."""
+    """Return the context of a recorded decision: its record, its explanation as on the decision page, and who acted."""
     facts = decision_json(record)
     asked = request_of(record, request.user)
     explained = decide_context(*asked) if asked is not None else None
@@ -283,10 +289,13 @@ def _record_context(request: HttpRequest, record: DecisionRecord) -> dict[str, A
         "erasure_reasons": USER_REASONS,
         "max_reason": MAX_REASON,
         "max_reference": MAX_REFERENCE,
-        "inside": True,  # _certainty.html explains less to users without access to training rows
+        "inside": True,  # _certainty.html explains less to users who may not see the training rows
     }
 
 
 def _cells(values: Mapping[str, Any], typed: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return name and value of each recorded cell, as people type it; None if it is empty or unknown."""
+    """Return name and value of each recorded cell, as people type it.
+
+    The value is None if the cell is empty or unknown.
+    """
     return [(name, None if value is None else typed.get(name, value)) for name, value in values.items()]

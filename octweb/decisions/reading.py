@@ -1,4 +1,4 @@
-"""Read decisions on record, and what was recorded about them later."""
+"""Read recorded decisions and the later records about them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from trainer.errors import TrainerError
 from trainer.tree.nodes import Tree
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-STANDING_KINDS = (Kind.OUTCOME, Kind.OVERRIDE, Kind.OBJECTION)  # the last record of each kind counts
-MAX_LOOKS = 50  # listed looks of a decision
-CHUNK_KEYS = 500  # per SQL statement
+STANDING_KINDS = (Kind.OUTCOME, Kind.OVERRIDE, Kind.OBJECTION)  # of these kinds, the last record counts
+MAX_LOOKS = 50  # at most this many accesses to a decision are listed
+CHUNK_KEYS = 500  # keys per SQL statement
 ABSENT = "There is no decision with this id, or it is not yours. A decision can be read some seconds after its answer."
 
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """A decision on record with its model and the later records about it, without looks. An erased one has no payload."""
+    """A recorded decision with its model and later records, except accesses. If it was erased, it has no payload."""
 
     entry: ChainEntry
     model: TreeModel
@@ -53,7 +53,7 @@ class DecisionRecord:
 
     @property
     def tree(self) -> Tree | None:
-        """The tree that answered; None if the stored model file is another one or cannot be read."""
+        """The tree that answered. None if the stored model file has changed or cannot be read."""
         if self.is_erased or self.model.sha256 != self.payload["version_sha256"]:
             return None
         try:
@@ -63,18 +63,21 @@ class DecisionRecord:
 
     @property
     def row(self) -> FloatArray | None:
-        """The row as the kernel read it, float64 (columns,); None for refused, erased and unreadable ones."""
+        """The row as the kernel received it, float64 (columns,). None if refused, erased or unreadable."""
         tree = self.tree
         return None if tree is None or self.payload["refused"] else row_of(tree, self.payload["values"])
 
 
 def moment_of(nanoseconds: int) -> datetime:
-    """Return the time, in UTC, of a record."""
+    """Convert the time of a record to a datetime in UTC."""
     return EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
 def models_of(user: Any) -> Any:
-    """Return the models whose decisions the user may read, deleted ones included: their own, all for administrators."""
+    """Return the models whose decisions the user may read: their own, or all for administrators.
+
+    Deleted ones are included.
+    """
     models = TreeModel.objects.select_related("family", "owner", "dataset")
     if not user.is_authenticated:
         return models.none()
@@ -82,7 +85,10 @@ def models_of(user: Any) -> Any:
 
 
 def find_model(user: Any, pk: uuid.UUID) -> TreeModel:
-    """Return a model whose decisions the user may read. Raises the same Http404 if it does not exist and if they may not."""
+    """Return a model whose decisions the user may read, or raise Http404.
+
+    The error is the same whether it does not exist or the user may not read it.
+    """
     model: TreeModel | None = models_of(user).filter(pk=pk).first()
     if model is None:
         raise Http404("There is no model with this id, or it is not yours. Check the id.")
@@ -90,7 +96,10 @@ def find_model(user: Any, pk: uuid.UUID) -> TreeModel:
 
 
 def find_decision(user: Any, key: uuid.UUID) -> DecisionRecord:
-    """Return a decision on record. Raises the same Http404 if it does not exist and if the user may not read it."""
+    """Return a recorded decision, or raise Http404.
+
+    The error is the same whether it does not exist or the user may not read it.
+    """
     entry = ChainEntry.objects.filter(key=key, kind=Kind.DECISION).first()
     model = None if entry is None else models_of(user).filter(pk=entry.model).first()
     if entry is None or model is None:
@@ -100,13 +109,13 @@ def find_decision(user: Any, key: uuid.UUID) -> DecisionRecord:
 
 
 def record_look(record: DecisionRecord, by: str, page: str) -> None:
-    """Record who read a decision. `page` says where: api, page or letter."""
+    """Record who read a decision. `page` is api, page or letter."""
     if not record.is_erased:
         add_later(str(Kind.LOOK), by, about=record.entry, page=page)
 
 
 def later_by_decision(keys: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[ChainEntry]]:
-    """Return outcomes, overrides and objections of decisions in order, by the id of the decision."""
+    """Return outcomes, overrides and objections of decisions in order, by decision id."""
     later: dict[uuid.UUID, list[ChainEntry]] = {}
     keys = list(keys)
     for start in range(0, len(keys), CHUNK_KEYS):
@@ -127,14 +136,14 @@ def standing_of(later: Iterable[ChainEntry]) -> dict[str, dict[str, Any]]:
 
 
 def class_text(tree: Tree | None, label: int | None) -> str | None:
-    """Return the name of a class; None without a class or without the tree."""
+    """Return the name of a class, or None without a class or a tree."""
     return None if tree is None or label is None else tree.classes[label]
 
 
 def values_of(record: DecisionRecord) -> dict[str, Any]:
-    """Return the recorded cells by column name, as text or number; None for an empty cell or unknown category.
+    """Return the recorded cells by column name, as text or number. Empty cells and unknown categories are None.
 
-    The result is empty if the tree or the row is gone.
+    The result is empty if the tree or the row is not available.
     """
     tree = record.tree
     row = record.row
@@ -162,7 +171,7 @@ def later_json(entry: ChainEntry, tree: Tree | None) -> dict[str, Any]:
 
 
 def decision_json(record: DecisionRecord) -> dict[str, Any]:
-    """Return a decision on record as the API does, without its explanation."""
+    """Return a recorded decision as the API does, without its explanation."""
     entry = record.entry
     payload = record.payload
     tree = record.tree
@@ -199,7 +208,7 @@ def decision_json(record: DecisionRecord) -> dict[str, Any]:
 
 
 def probabilities_of(payload: Mapping[str, Any], tree: Tree | None) -> dict[str, float] | None:
-    """Return the shares of the classes in the answer; None without an answer or without the tree."""
+    """Return the shares of the classes in the answer, or None without an answer or a tree."""
     bits = "".join(payload.get("probability", ()))
     if tree is None or not bits:
         return None
@@ -207,16 +216,16 @@ def probabilities_of(payload: Mapping[str, Any], tree: Tree | None) -> dict[str,
 
 
 def answered_again(record: DecisionRecord) -> str | None:
-    """Predict the recorded row again and return "same" or "different"; None without an answer or without the tree."""
+    """Predict the recorded row again. Return "same" or "different", or None without an answer or a tree."""
     if record.row is None:
         return None
     return "different" if differences([dict(record.payload)]) else "same"
 
 
 def erasure_of(entry: ChainEntry) -> dict[str, Any] | None:
-    """Return when and why the content of a record was erased; None if the content still exists.
+    """Return when and why the content of a record was erased, or None if it still exists.
 
-    The first erasure that names the record counts: the range of a retention also names records that were erased before.
+    The first erasure that names the record counts, because the range of a retention also covers records erased before.
     """
     if entry.payload:
         return None
@@ -229,9 +238,9 @@ def erasure_of(entry: ChainEntry) -> dict[str, Any] | None:
 
 
 def place_of(entry: ChainEntry) -> dict[str, Any]:
-    """Return the place of a record in the chain, with the proof that its block holds it.
+    """Return the position of a record in the chain, with the proof that its block contains it.
 
-    The commitment, the hashes of `path` (RFC 9162) and the header are enough to check it without octweb.
+    The commitment, the hashes of `path` (RFC 9162) and the header are sufficient to check it without octweb.
     """
     place: dict[str, Any] = {
         "number": entry.number,
@@ -258,7 +267,7 @@ def place_of(entry: ChainEntry) -> dict[str, Any]:
 
 
 def names_of(texts: Iterable[str]) -> dict[str, str]:
-    """Return the user names of the actors in records ("user 5", "token abc"), in two queries."""
+    """Return the user names of actors in records ("user 5", "token abc"), with two queries."""
     texts = set(texts)
     ids = {int(text.removeprefix("user ")) for text in texts if text.startswith("user ") and text[5:].strip().isdigit()}
     keys = {text.removeprefix("token ") for text in texts if text.startswith("token ")}

@@ -32,10 +32,10 @@ class Replayed(NamedTuple):
 
 
 def replay(name: str, since: str, sample: int | None) -> Replayed:
-    """Predict recorded decisions again and compare; record and return the result. Raises CommandError.
+    """Predict recorded decisions again and compare. Record and return the result. Raises CommandError.
 
-    `name` and `since` (a day) filter if not empty. `sample` limits the number; None replays all.
-    Erased decisions and refused rows are left out.
+    `name` and `since` (a day) filter the decisions unless empty. `sample` limits their number; None replays all. Erased
+    decisions and refused rows are left out.
     """
     entries = ChainEntry.objects.filter(kind=Kind.DECISION, leaf__isnull=False).exclude(payload="")
     if name:
@@ -73,7 +73,7 @@ def _chunks(payloads: Iterable[str]) -> Iterable[list[dict[str, Any]]]:
 
 
 def differences(records: list[dict[str, Any]]) -> list[str]:
-    """Predict recorded decisions again; return the ids of those that differ or whose version is gone."""
+    """Predict recorded decisions again. Return the ids of those that differ or whose version is gone."""
     by_version: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in records:
         by_version.setdefault((record["model"], record["version_sha256"]), []).append(record)
@@ -97,7 +97,10 @@ def differences(records: list[dict[str, Any]]) -> list[str]:
 
 
 def row_of(tree: Tree, values: Mapping[str, Any]) -> FloatArray:
-    """Return the recorded row as the kernel read it, float64 (columns,). Columns without a question are NaN."""
+    """Return the recorded row as the kernel received it, float64 (columns,).
+
+    Columns that the tree does not test are NaN.
+    """
     row = np.full(len(tree.schema), math.nan)
     for j in tree.used_columns:
         row[j] = _value(tree, j, values[tree.schema[j].name])

@@ -1,4 +1,4 @@
-"""Pages of decisions on record, below those of models."""
+"""URLs of the pages of recorded decisions, below those of models."""
 
 from django.urls import path
 

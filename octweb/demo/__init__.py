@@ -1,1 +1,1 @@
-"""The public demo (OCTWEB_DEMO=1): accounts for a day with small limits."""
+"""The public demo (OCTWEB_DEMO=1): one-day accounts with small limits."""

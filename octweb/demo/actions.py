@@ -22,15 +22,15 @@ from octweb.demo.models import Visit
 log = logging.getLogger(__name__)
 
 LIFE = timedelta(days=1)
-LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no characters that look alike
+LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alike
 
 
 class DemoFull(Exception):
-    """The daily limit of visitors is reached, for this address or in all. The message is for the visitor."""
+    """The daily limit of visitors is reached, for this address or in total. The message is shown to the visitor."""
 
 
 def begin(*, address: str | None) -> Visit:
-    """Create an account without a password for a day, and return the visit. Raises DemoFull."""
+    """Create a one-day account without a password, and return its visit. Raises DemoFull."""
     now = timezone.now()
     origin = _origin(address)
     with transaction.atomic():
@@ -43,15 +43,15 @@ def begin(*, address: str | None) -> Visit:
 
 
 def end(visit: Visit) -> bool:
-    """Disable and delete the account with all its objects, and return True. Workers stop jobs whose rows are gone.
+    """Disable and delete the account with all its objects. Return whether it is gone.
 
-    Return False, and log it, if the deletion failed or an object of another account needs one of the visitor's. Then
-    these objects and the disabled account stay.
+    Workers stop jobs whose rows are gone. If the deletion fails, or an object of another account needs one of the
+    visitor's, log it. These objects and the disabled account then stay.
     """
     user = visit.user
     if user is None:
         return True
-    # Disabling the account first ensures that no call begins during the deletion.
+    # disable the account first, so that no call begins during the deletion
     get_user_model().objects.filter(pk=user.pk).update(is_active=False)
     Session.objects.filter(session_key=visit.session).delete()
     AccessLog.objects.filter(username=user.get_username()).delete()
@@ -69,7 +69,7 @@ def end(visit: Visit) -> bool:
 
 
 def end_due(now: datetime) -> int:
-    """End expired visits and delete their rows, also after OCTWEB_DEMO was switched off. Returns their number."""
+    """End expired visits and delete their rows, even after OCTWEB_DEMO was switched off. Return how many."""
     ended = 0
     for visit in Visit.objects.filter(until__lte=now).select_related("user"):
         if end(visit):

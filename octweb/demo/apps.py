@@ -1,4 +1,4 @@
-"""App of the public demo; its system checks refuse unsafe settings."""
+"""Django app of the public demo. Its system checks refuse unsafe settings."""
 
 from django.apps import AppConfig
 from django.core import checks

@@ -1,4 +1,4 @@
-"""System checks: settings that are unsafe for a public demo."""
+"""Check for settings that are unsafe in a public demo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONG_TRAINING_SECONDS = 600
 
 
 def safe(**_: Any) -> list[CheckMessage]:
-    """Return errors and warnings about the settings of a demo; none if OCTWEB_DEMO is off."""
+    """Return errors and warnings about the settings of a demo, or [] if OCTWEB_DEMO is off."""
     if not settings.DEMO:
         return []
     hosts = set(settings.ALLOWED_HOSTS)
@@ -73,7 +73,7 @@ def safe(**_: Any) -> list[CheckMessage]:
 
 
 def refuse_unsafe() -> None:
-    """Raise ImproperlyConfigured with the first error. For web processes, which run no system checks."""
+    """Raise ImproperlyConfigured with the first error. Web processes call this, because they run no system checks."""
     for problem in safe():
         if problem.is_serious():
             raise ImproperlyConfigured(f"{problem.msg} {problem.hint}")

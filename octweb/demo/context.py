@@ -1,4 +1,4 @@
-"""Context of the demo on every page."""
+"""Add the demo to the template context of every page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from octweb.demo.visits import visit_of
 
 
 def demo(request: HttpRequest) -> dict[str, Any]:
-    """Return `demo`, the limits shown to visitors (None without a demo), and `visit`, the visit of the user."""
+    """Return `demo`, the limits shown to visitors (None without a demo), and `visit`, the user's visit."""
     limits = {
         "rows": settings.MAX_ROWS,
         "seconds": settings.MAX_TRAINING_SECONDS,

@@ -15,7 +15,7 @@ from octweb.demo.visits import owned_models
 
 
 class _Whole(Collector):
-    """Deletion collector that loads every row, since rows may name files."""
+    """Deletion collector that loads every row, because rows may name files."""
 
     def can_fast_delete(self, objs: Any, from_field: Any = None) -> bool:
         return False
@@ -35,10 +35,10 @@ class _Whole(Collector):
 def delete_all(user: Any) -> list[str]:
     """Delete the user and all dependent rows. Files are removed when the transaction commits.
 
-    Returns descriptions of the objects that stay because others need them. Then the user stays as well.
+    Return descriptions of objects that stay because others need them. In this case, the user stays as well.
     """
     with transaction.atomic():
-        # A worker that renews its lease waits for this lock, and then finds its row gone.
+        # a worker that renews its lease waits for this lock, and then finds its row gone
         for model in owned_models():
             list(model._default_manager.select_for_update().filter(owner=user).values_list("pk", flat=True))
         groups: list[Any] = [_rows(model, user) for model in _holding(user)]
@@ -49,7 +49,7 @@ def delete_all(user: Any) -> list[str]:
             for rows in groups:
                 try:
                     _delete(rows)
-                except ProtectedError as error:  # other rows depend on these, so they are tried again after those
+                except ProtectedError as error:  # other rows depend on these, so they are tried again later
                     left.append(rows)
                     undeleted.append(f"{rows.model._meta.verbose_name}: {str(error.args[0])[:200]}")
             if len(left) == len(groups):

@@ -1,4 +1,4 @@
-"""Visit: an account for a day without a password."""
+"""Store visits: one-day accounts without a password."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from django.db import models
 
 
 class Visit(models.Model):
-    """A visit. The row outlives a deleted account until the day ends, since it counts against the limits."""
+    """A visit to the demo.
+
+    Its row outlives a deleted account until the day ends, because it counts against the limits.
+    """
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="visit"

@@ -1,4 +1,4 @@
-"""Begin and end a visit by POST, so crawlers create no accounts."""
+"""Begin and end a visit by POST, so that crawlers create no accounts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
-    """Create an account for a day and sign the visitor in. Signed-in users are redirected home."""
+    """Create a one-day account and sign the visitor in. Signed-in users are redirected home."""
     if not settings.DEMO:
         raise Http404("This server has no demo.")
     if request.user.is_authenticated:

@@ -1,4 +1,4 @@
-"""Restrictions of demo visitors."""
+"""Enforce the restrictions on demo visitors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from octweb.demo.models import Visit
 
 
 def visit_of(user: Any) -> Visit | None:
-    """Return the visit of a visitor, None for other accounts.
+    """Return the visit of a visitor, or None for other accounts.
 
     Accounts with a usable password are not visitors, so they need no query.
     """
@@ -25,7 +25,7 @@ def visit_of(user: Any) -> Visit | None:
 
 
 def refuse(user: Any, what: str) -> None:
-    """Raise PermissionDenied for a visitor; `what` begins the message, for example "Sharing a model"."""
+    """Raise PermissionDenied for a visitor. `what` begins the message, for example "Sharing a model"."""
     if visit_of(user) is not None:
         raise PermissionDenied(no_part_of_the_demo(what))
 
@@ -35,9 +35,9 @@ def no_part_of_the_demo(what: str) -> str:
 
 
 def refuse_more(user: Any) -> None:
-    """Raise Conflict for a visitor who has reached the limit of objects.
+    """Raise Conflict if a visitor has reached the limit of objects.
 
-    Call it in the transaction that adds an object. It locks the visitor's count until the transaction ends.
+    Call it in the transaction that adds an object. It holds a lock until that transaction ends.
     """
     if visit_of(user) is None:
         return

@@ -1,4 +1,4 @@
-"""Actions on dossiers, for pages, API and worker."""
+"""Queue, return and remove dossiers, for pages, API and worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from octweb.registry.models import State, TreeModel
 from trainer.errors import DataError, list_names
 from trainer.tree.document import publishable
 
-# Texts that the owner writes: name → label in the document.
+# texts that the owner writes: name → label in the document
 TEXTS = {
     "meant_for": "Meant for",
     "not_meant_for": "Not meant for",
@@ -40,8 +40,8 @@ ENDS = "ends"
 NO_ROWS = "The rows of this model are gone, so there can be no dossier. Train it again on a data set that you keep."
 MAX_TEXT = 4_000
 MAX_GROUPS = 20
-KEPT = timedelta(days=30)  # the last dossier of a model stays, however old it is
-# Format → file inside the zip, and media type. The zip itself has no file name.
+KEPT = timedelta(days=30)  # the last dossier of a model is kept, however old it is
+# format → file inside the zip, and media type; the zip itself has no inner file
 FORMATS = {
     "json": (JSON, "application/json"),
     "html": (HTML, "text/html; charset=utf-8"),
@@ -112,7 +112,7 @@ def _groups(model: TreeModel, groups: Sequence[str] | None) -> list[str]:
 
 
 def texts_of(model: TreeModel) -> dict[str, str]:
-    """Return the texts of the last dossier; for the first dossier, those of the public page."""
+    """Return the texts of the last dossier. For the first dossier, return those of the public page."""
     last = ModelDossier.objects.filter(model=model).order_by("-created").first()
     if last is not None:
         return dict(last.said)
@@ -121,18 +121,21 @@ def texts_of(model: TreeModel) -> dict[str, str]:
 
 
 def latest(model: TreeModel) -> ModelDossier | None:
-    """Return the last dossier job of any status."""
+    """Return the last dossier job, whatever its status, or None."""
     return ModelDossier.objects.filter(model=model).order_by("-created").first()
 
 
 def latest_dossier(model: TreeModel) -> ModelDossier | None:
-    """Return the last finished dossier."""
+    """Return the last finished dossier, or None."""
     finished = ModelDossier.objects.filter(model=model, status=RunStatus.SUCCEEDED).exclude(file="")
     return finished.order_by("-created").first()
 
 
 def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
-    """Return a dossier in one of FORMATS, and record the export. Raises DataError if it has no such file."""
+    """Return a dossier in one of FORMATS, and record the export.
+
+    Raises DataError if it does not contain this format.
+    """
     name, _ = FORMATS[form]
     try:
         with job.file.open("rb") as stream:
@@ -153,7 +156,7 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
 
 
 def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
-    """Raise DataError for users other than the owner and staff if the model file reveals training rows.
+    """Raise DataError if the model file reveals training rows and the user is neither owner nor staff.
 
     The model files in dossiers of earlier versions reveal them.
     """
@@ -169,7 +172,7 @@ def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
 
 
 def about(job: ModelDossier) -> dict[str, Any]:
-    """Return the installation's part of the record: names, texts, review steps, end of the chain, key."""
+    """Return the installation's part of the record: names, texts, review steps, end of the chain, signing key."""
     model = job.model
     texts = job.said
     events = list(model.events.select_related("by"))
@@ -184,7 +187,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         }
         for event in events
     ]
-    # Later steps about the served name keep the state "approved". Their authors did not approve the model.
+    # later steps about the served name keep the state "approved", but their authors did not approve the model
     approval = (
         step["by"] for step, event in zip(steps, events, strict=True) if event.before != event.after == State.APPROVED
     )
@@ -217,7 +220,7 @@ def _absolute(job: ModelDossier, path: str) -> str:
 
 
 def tidy(now: datetime) -> int:
-    """Remove old dossiers except the latest of each model, and files without a dossier. Return how many were removed."""
+    """Remove old dossiers except the latest of each model, and files without a dossier. Return how many."""
     removed = 0
     for job in ModelDossier.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).select_related("model"):
         last = latest_dossier(job.model)

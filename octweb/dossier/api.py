@@ -1,4 +1,4 @@
-"""API that returns dossiers in all formats, and makes them."""
+"""API that creates dossiers and returns them in all formats."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from octweb.jobs.queue import worker_seen
 from octweb.registry.api.request import AnyFormat, readable_model
 from octweb.registry.lifecycle import access
 
-# How long a call waits for its dossier, in seconds, and how often it looks.
+# maximum and default time that a call waits for its dossier, and time between two polls, in seconds
 LONGEST_WAIT = 30.0
 USUAL_WAIT = 20.0
 LOOK = 0.2
 RETRY = "5"  # seconds that the client should wait before it tries again
-_waiting = threading.BoundedSemaphore(2)  # at most two threads of this process may wait for a dossier
+_waiting = threading.BoundedSemaphore(2)  # at most two threads of this process may wait for dossiers
 ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": "pdf", "application/zip": "zip"}
 
 
 class TextsSerializer(serializers.Serializer):
-    """Texts of a dossier; missing ones are copied from the last dossier."""
+    """Texts of a dossier. Missing ones are copied from the last dossier."""
 
     meant_for = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
     not_meant_for = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
@@ -82,7 +82,10 @@ class DossierView(GenericAPIView):
         | PROBLEMS(400, 401, 403, 404, 406, 409, 422, 429),
     )
     def get(self, request: Request, pk: uuid.UUID) -> HttpResponse:
-        """Return the last finished dossier. If there is none, the owner's call makes it and waits (202: call again)."""
+        """Return the last finished dossier.
+
+        If there is none, an owner's call creates it and waits (202: call again).
+        """
         model = readable_model(request, pk)
         form = _form(request)
         wait = _wait(request)
@@ -120,7 +123,7 @@ def _accepted_response(job: ModelDossier) -> Response:
 
 
 def _form(request: Request) -> str:
-    """Return the requested format, by `?format=` or the header Accept."""
+    """Return the requested format, from `?format=` or the header Accept."""
     requested = request.query_params.get("format")
     if requested is not None:
         if requested not in actions.FORMATS:
@@ -148,7 +151,10 @@ def _wait(request: Request) -> float:
 
 
 def _wait_for_end(job: ModelDossier, seconds: float) -> Any:
-    """Wait up to `seconds` for the end of the job. Return at once without a worker, or if too many calls wait already."""
+    """Wait up to `seconds` for the job to end, and return it.
+
+    Return at once if there is no worker, or if too many calls are waiting.
+    """
     if not seconds or not worker_seen() or not _waiting.acquire(blocking=False):
         return job
     try:

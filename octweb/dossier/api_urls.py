@@ -1,4 +1,4 @@
-"""API of dossiers, below /api/v1/."""
+"""URLs of the dossier API, below /api/v1/."""
 
 from django.urls import path
 

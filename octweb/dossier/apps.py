@@ -1,4 +1,4 @@
-"""Dossiers of models."""
+"""Django app of dossiers of models."""
 
 from __future__ import annotations
 

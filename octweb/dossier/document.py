@@ -13,14 +13,14 @@ from trainer.training.claims import splits_claim, splits_words
 from trainer.tree.nodes import Tree
 from trainer.tree.render import paper
 
-MATRIX = 8  # with more classes, the document lists only the most frequent mistakes
-MISTAKES = 40  # kinds of mistakes that the document lists
+MATRIX = 8  # with more classes, the document lists the most frequent mistakes instead of a matrix
+MISTAKES = 40  # maximum number of listed kinds of mistakes
 ACTUAL = {"unseen": "unseen rows", "training": "training rows"}
 NOTHING = "not evaluated"
 
 
 def to_html(record: Mapping[str, Any], tree: Tree) -> str:
-    """Render the document of a record (docs/dossier.md) and its tree."""
+    """Render the document from a record (docs/dossier.md) and its tree."""
     about = record["about"]
     claim = record["claim"]
     title = str(about.get("title") or record["model"]["name"] or f"A tree for {record['model']['target']}")
@@ -58,7 +58,7 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
 
 
 def _settings(parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the settings that apply, by name. They include a missing limit of depth, because it widens the claim."""
+    """Return the settings that apply, by name. An unlimited depth is included, because it widens the claim."""
     stated = {name: value for name, value in parameters.items() if value not in (None, "")}
     if parameters.get("depth", 0) is None:
         stated["depth"] = "no limit"
@@ -66,7 +66,7 @@ def _settings(parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def css_text(text: str) -> str:
-    """Quote a text as a CSS string. Special characters are escaped, so that none can end the string."""
+    """Quote a text as a CSS string. Special characters are escaped, so none can end the string."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == " ") else f"\\{ord(c):x} " for c in text)
     return f'"{plain}"'
 
@@ -105,7 +105,7 @@ def _matrix(record: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
 
 
 def _mistakes(record: Mapping[str, Any], part: str) -> list[tuple[str, str, int]]:
-    """Return the most frequent mistakes: actual class, predicted class, rows."""
+    """Return the most frequent mistakes: actual class, predicted class, number of rows."""
     names = record["model"]["classes"]
     counts = record["performance"][part]["confusion"]
     every = [(names[i], names[j], n) for i, row in enumerate(counts) for j, n in enumerate(row) if i != j and n]
@@ -119,7 +119,7 @@ def _classes(record: Mapping[str, Any], part: str) -> list[tuple[str, Any, Any]]
 
 
 def _stability(stability: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the agreement of the trees of the folds in words."""
+    """Return the agreement of the folds' trees: shares, rows, leaves and tested columns."""
     if stability is None:
         return None
     shares = [one["share"] for one in stability["agreement"] if one["share"] is not None]

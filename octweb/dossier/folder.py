@@ -26,9 +26,9 @@ LARGEST_HTML = 500_000  # bytes; the document of a tree with 64 leaves is smalle
 
 
 def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | None, *, pdf: bool = True) -> list[str]:
-    """Write document, record, model, proof and checker, and return all file names in the folder.
+    """Write document, record, model, proof and checker. Return all file names in the folder.
 
-    The signature is added later. The PDF is missing without its library.
+    The signature is added later. Without the PDF library, there is no PDF.
     """
     (folder / MODEL).write_bytes(publishable(model.read_bytes()))
     if proof is not None:
@@ -45,7 +45,7 @@ def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | No
 
 
 def zip_folder(folder: Path) -> bytes:
-    """Return the files of a folder as a zip."""
+    """Return the files of a folder as a zip file."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.iterdir()):

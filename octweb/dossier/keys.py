@@ -1,4 +1,4 @@
-"""Signing key of dossiers, shared by all hosts of an installation."""
+"""Manage the signing key of dossiers, which all hosts of an installation share."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from octweb.dossier.signing import BadKey
 
 
 def signing_key() -> Ed25519PrivateKey:
-    """Return the key of this host: its key file, else the newest registered key.
+    """Return the key of this host: its key file, or else the newest registered key.
 
-    The first call on any host creates and registers a key if there is none. Raises BadKey if the key file is not
-    registered, or if the registered key was encrypted with another OCTWEB_SECRET_KEY.
+    If there is none, create and register one. Raises BadKey if the key file is not registered, or if the registered key
+    was encrypted with another OCTWEB_SECRET_KEY.
     """
     file_key = signing.private_key(settings.DOSSIER_KEY) if settings.DOSSIER_KEY.exists() else None
     with transaction.atomic():
@@ -41,7 +41,7 @@ def signing_key() -> Ed25519PrivateKey:
 
 
 def command_key() -> Ed25519PrivateKey:
-    """Return the key for a command: the key file of this host, else the key of the installation."""
+    """Return the key for a command: the key file of this host, or else the key of the installation."""
     if not settings.DOSSIER_KEY.exists():
         try:
             return signing_key()
@@ -51,7 +51,7 @@ def command_key() -> Ed25519PrivateKey:
 
 
 def register(key: Ed25519PrivateKey) -> Ed25519PrivateKey:
-    """Register the key for all hosts without a key file, and return it. Earlier keys stay trusted."""
+    """Register the key for all hosts without a key file, and return it. Earlier keys remain trusted."""
     with transaction.atomic():
         SigningKey.objects.filter(fingerprint=signing.fingerprint(key.public_key())).delete()
         SigningKey.objects.create(**row_of(key))
@@ -59,13 +59,13 @@ def register(key: Ed25519PrivateKey) -> Ed25519PrivateKey:
 
 
 def row_of(key: Ed25519PrivateKey) -> dict[str, str]:
-    """Return the columns of a SigningKey; the private key is encrypted."""
+    """Return the columns of a SigningKey. The private key is encrypted."""
     sealed = _seal().encrypt(signing.pem_of_private(key)).decode()
     return {"fingerprint": signing.fingerprint(key.public_key()), "sealed": sealed}
 
 
 def known_fingerprints() -> frozenset[str]:
-    """Return the fingerprints of all keys that this installation uses or used to sign."""
+    """Return the fingerprints of all keys with which this installation has ever signed."""
     fingerprints = set()
     if settings.DOSSIER_KEY.exists():
         fingerprints.add(signing.fingerprint(signing.private_key(settings.DOSSIER_KEY).public_key()))

@@ -1,4 +1,4 @@
-"""`manage.py audit [MODEL]`: print the audit records and check the chain."""
+"""Print the audit records, and check the chain: `manage.py audit [MODEL]`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from octweb.decisions.audited import DecisionAudit, audit_decisions
 from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
-UNPRINTED = {"event", "by_id", "user_id"}  # database keys; only the JSON output has them
+UNPRINTED = {"event", "by_id", "user_id"}  # database keys, which only the JSON output contains
 
 
 class Command(BaseCommand):
@@ -93,9 +93,9 @@ def _erased_words(report: DecisionAudit) -> str:
 
 
 def _models(name: str | None) -> list[TreeModel]:
-    """Return all models, or those with this id or name, deleted ones included. Raises CommandError.
+    """Return all models, or those with this id or name, including deleted ones. Raises CommandError.
 
-    An unknown name is accepted if records have it.
+    An unknown name is accepted if records mention it.
     """
     models = TreeModel.objects.select_related("family").order_by("family__name", "version")
     if not name:
@@ -112,13 +112,13 @@ def _models(name: str | None) -> list[TreeModel]:
 
 
 def _datasets(name: str | None, models: list[TreeModel]) -> list[Dataset]:
-    """Return all data sets, or those of `models` if a name was given, deleted ones included."""
+    """Return all data sets or, if a name was given, those of `models`. Deleted ones are included."""
     datasets = Dataset.objects.order_by("created")
     return list(datasets.filter(pk__in={m.dataset_id for m in models}) if name else datasets)
 
 
 def _records(name: str | None, models: list[TreeModel]) -> list[Record]:
-    """Return all records; with a name, those about these models and their data sets, or about that name."""
+    """Return all records. With a name, return those about these models and their data sets, or else about that name."""
     if not name:
         return list(Record.objects.all())
     about: set[Any] = {m.pk for m in models} | {m.dataset_id for m in models if m.dataset_id}

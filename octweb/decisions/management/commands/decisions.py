@@ -1,4 +1,9 @@
-"""`manage.py decisions collect|export|erase`: collect, export or erase decisions on record."""
+"""Collect, export or erase recorded decisions: `manage.py decisions collect
+
+export
+
+erase`.
+"""
 
 from __future__ import annotations
 

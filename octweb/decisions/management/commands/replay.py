@@ -1,4 +1,4 @@
-"""`manage.py replay`: predict recorded rows again and compare bit for bit."""
+"""Predict recorded rows again and compare bit for bit: `manage.py replay`."""
 
 from __future__ import annotations
 
