@@ -1,4 +1,4 @@
-"""Read typed settings from the environment; bad values raise ImproperlyConfigured."""
+"""Read typed settings from the environment. Bad values raise ImproperlyConfigured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def integer(name: str, default: int) -> int:
 
 
 def one_of(name: str, *allowed: int) -> int:
-    """Return an integer setting; `allowed` lists its values, the default first."""
+    """Return an integer setting. `allowed` are its values, the default first."""
     value = integer(name, allowed[0])
     if value not in allowed:
         raise ImproperlyConfigured(f"{name} is {value}; it must be {' or '.join(map(str, allowed))}.")
@@ -42,7 +42,7 @@ def one_of(name: str, *allowed: int) -> int:
 
 
 def choice(name: str, *allowed: str) -> str:
-    """Return a text setting in lower case; `allowed` lists its values, the default first."""
+    """Return a text setting in lower case. `allowed` are its values, the default first."""
     value = os.environ.get(name, "").strip().lower() or allowed[0]
     if value not in allowed:
         raise ImproperlyConfigured(f"{name} is '{value}'; it must be {' or '.join(filter(None, allowed))}.")
@@ -54,7 +54,7 @@ def words_setting(name: str, default: str) -> list[str]:
 
 
 def refuse_old(group: str, new: str) -> None:
-    """Raise ImproperlyConfigured if a variable OCTWEB_<group>_… is set. Its name now is OCTWEB_<new>_…."""
+    """Raise ImproperlyConfigured if a variable OCTWEB_<group>_… is set. It must be called OCTWEB_<new>_…."""
     for name in sorted(os.environ):
         kind, _, rest = name.removeprefix("OCTWEB_").partition("_")
         if name.startswith("OCTWEB_") and kind == group:
@@ -64,7 +64,7 @@ def refuse_old(group: str, new: str) -> None:
 def secret_key(folder: Path) -> str:
     """Return OCTWEB_SECRET_KEY, or else a lazy string with the key in the data folder.
 
-    The key file is read, or created, at first use. So commands without sessions or signatures do not touch it.
+    The key file is read, or created, at first use. Commands without sessions or signatures therefore do not touch it.
     """
     key = os.environ.get("OCTWEB_SECRET_KEY", "")
     return key or lazy(_kept_key, str)(folder)
@@ -72,7 +72,7 @@ def secret_key(folder: Path) -> str:
 
 @functools.cache
 def _kept_key(folder: Path) -> str:
-    """Return the random key in the data folder. Create the file, readable by its owner only, if needed."""
+    """Return the random key in the data folder. If needed, create the file, readable by its owner only."""
     path = folder / "secret_key"
     try:
         if not path.exists():
@@ -92,14 +92,14 @@ def _write_key(path: Path) -> None:
     try:
         with os.fdopen(descriptor, "w") as stream:
             stream.write(secrets.token_urlsafe(64))
-        with contextlib.suppress(FileExistsError):  # another process may have been first; then its key counts
+        with contextlib.suppress(FileExistsError):  # if another process was first, its key counts
             os.link(temporary, path)
     finally:
         temporary.unlink()
 
 
 def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]:
-    """Return Django's settings of the file store in OCTWEB_FILES: a folder, or s3://bucket/prefix."""
+    """Return Django's settings for the file store in OCTWEB_FILES: a folder, or s3://bucket/prefix."""
     if not where.startswith("s3://"):
         location = str(Path(where).resolve()) if where else str(folder)
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}
@@ -113,5 +113,5 @@ def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]
     }
     if endpoint:
         options["endpoint_url"] = endpoint
-        options["addressing_style"] = "path"  # other servers than Amazon's seldom have a host name for each bucket
+        options["addressing_style"] = "path"  # servers other than Amazon's seldom have a host name for each bucket
     return {"BACKEND": "octweb.core.stores.Bucket", "OPTIONS": options}

@@ -1,4 +1,4 @@
-"""Dossiers, as jobs with a zip of files, and their signing keys."""
+"""Store dossiers, which are jobs with a zip file, and their signing keys."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from django.db import models
 
 from octweb.jobs.models import Job
 
-FOLDER = "dossiers"  # folder in the file store
+FOLDER = "dossiers"  # in the file store
 
 
 class SigningKey(models.Model):
-    """A key of this installation. Hosts without a key file sign with the newest; all are trusted."""
+    """A signing key of this installation. Hosts without a key file sign with the newest. All keys are trusted."""
 
     fingerprint = models.CharField(max_length=64, unique=True)  # SHA-256 of the public key
-    sealed = models.TextField()  # the private key as PEM, encrypted with a key that is derived from OCTWEB_SECRET_KEY
+    sealed = models.TextField()  # private key as PEM, encrypted with a key derived from OCTWEB_SECRET_KEY
     at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -21,16 +21,16 @@ class SigningKey(models.Model):
 
 
 class ModelDossier(Job):
-    """A dossier. It never changes once finished; a new one is a new row."""
+    """A job that makes a dossier. A finished dossier never changes; a new one is a new row."""
 
     TASK = "octweb.dossier.tasks.make_dossier"
     TIDY = "octweb.dossier.actions.tidy"
     ADVICE = "Make the dossier on a machine with more memory: manage.py dossier."
 
     model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="dossiers")
-    said = models.JSONField(default=dict)  # texts of the owner, under the names of `actions.TEXTS`
+    said = models.JSONField(default=dict)  # name in `actions.TEXTS` → text by the owner
     groups = models.JSONField(default=list)  # columns whose groups the dossier compares
-    site = models.CharField(max_length=500, blank=True)  # address of this installation, as the browser sees it
+    site = models.CharField(max_length=500, blank=True)  # URL of this installation, as the browser sees it
     file = models.FileField(max_length=200, blank=True)
     bytes = models.BigIntegerField(default=0)
 

@@ -8,12 +8,12 @@ MISSING = "There is no dossier.pdf, because PlutoPrint is not installed. Install
 
 
 def can_print() -> bool:
-    """Return whether the library is installed."""
+    """Return whether PlutoPrint is installed."""
     return importlib.util.find_spec("plutoprint") is not None
 
 
 def to_pdf(html: str, *, title: str) -> bytes:
-    """Print the document as A4 PDF. Raises ImportError without the library."""
+    """Print an HTML document as A4 PDF. Raises ImportError without PlutoPrint."""
     import io
 
     import plutoprint

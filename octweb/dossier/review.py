@@ -1,4 +1,4 @@
-"""Checklist item on the dossier. Asking for approval queues a dossier."""
+"""Report the dossier as an item of the review checklist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "dossier"
 
 
 def start_dossier(model: TreeModel) -> None:
-    """Queue a dossier, unless one exists or cannot be made."""
+    """Queue a dossier, unless the model has one or cannot have one."""
     if actions.latest_dossier(model) is not None:
         return
     with contextlib.suppress(ValidationError, Conflict):
@@ -25,7 +25,7 @@ def start_dossier(model: TreeModel) -> None:
 
 
 def read_item(reviewed: ReviewedModel) -> ChecklistItem:
-    """Return whether a dossier exists, and which texts are missing."""
+    """Return the checklist item: whether a dossier exists, and which texts are missing."""
     state, sentence = _finding(reviewed.model)
     return ChecklistItem(key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof")
 

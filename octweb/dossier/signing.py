@@ -1,7 +1,7 @@
 """Sign and verify dossiers with Ed25519.
 
-The signature covers a list with the SHA-256 of every file in the format of `sha256sum`. It is 64 bytes as in RFC 8032,
-and the public key is PEM. So OpenSSL and coreutils can verify a dossier without octweb.
+The signature covers a list with the SHA-256 of every file, in the format of `sha256sum`. It is 64 bytes as in RFC 8032,
+and the public key is PEM. OpenSSL and coreutils can therefore verify a dossier without octweb.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 MANIFEST = "manifest.sha256"
 SIGNATURE = "signature.ed25519"
 PUBLIC_KEY = "public-key.pem"
-OWN = (MANIFEST, SIGNATURE)  # the list cannot contain itself and its signature
+OWN = (MANIFEST, SIGNATURE)  # the list cannot contain itself or its signature
 MAX_LIST_BYTES = 1_000_000
 
 
 class BadKey(Exception):
-    """A key cannot be read; the message says what to do."""
+    """A key cannot be used. The message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Result of a check: `problems` in words (empty if all files are unchanged), the signer, and whether it is trusted."""
+    """Result of a verification.
+
+    `problems` is in words, and empty if all files are unchanged. `fingerprint` is that of the signer. `known` says
+    whether the signer is trusted.
+    """
 
     problems: tuple[str, ...]
     files: tuple[str, ...] = ()
@@ -37,12 +41,12 @@ class Findings:
 
     @property
     def holds(self) -> bool:
-        """Return whether every file is unchanged and the signer is trusted."""
+        """Whether every file is unchanged and the signer is trusted."""
         return not self.problems and self.known
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:
-    """Return the key in the file, creating it at first use, readable by its owner only. Raises BadKey."""
+    """Return the key in the file. At first use, create it, readable by its owner only. Raises BadKey."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_once(path, Ed25519PrivateKey.generate())
@@ -79,7 +83,7 @@ def _write_once(path: Path, key: Ed25519PrivateKey) -> None:
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(pem_of_private(key))
     try:
-        os.link(temporary, path)  # this fails if another process was first; then its key counts
+        os.link(temporary, path)  # if another process was first, this fails, and the other key counts
     except FileExistsError:
         pass
     finally:
@@ -115,7 +119,7 @@ def read_public(pem: bytes) -> Ed25519PublicKey:
 
 
 def sign(folder: Path, key: Ed25519PrivateKey) -> None:
-    """Write public key, checksums of all files, and their signature into the folder."""
+    """Write public key, checksums of all files, and the signature of the checksums to the folder."""
     (folder / PUBLIC_KEY).write_bytes(pem_of(key.public_key()))
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and p.name not in OWN)
     text = "".join(f"{digest(folder / name)}  {name}\n" for name in names).encode()
@@ -124,7 +128,10 @@ def sign(folder: Path, key: Ed25519PrivateKey) -> None:
 
 
 def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
-    """Check the signature of the list and every file against it; `trusted` are fingerprints of trusted keys."""
+    """Verify the signature of the checksums, and every file against them.
+
+    `trusted` are fingerprints of trusted keys.
+    """
     lacking = [f"{name} is missing." for name in (MANIFEST, SIGNATURE, PUBLIC_KEY) if not (folder / name).is_file()]
     if lacking:
         return Findings(problems=tuple(lacking))
@@ -163,7 +170,7 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
 
 
 def _parse_checksums(text: bytes) -> tuple[dict[str, str], list[str]]:
-    """Parse the list to {name: SHA-256} up to the first bad line; return it with its problems."""
+    """Parse checksums to {name: SHA-256} up to the first bad line. Return them with a list of problems."""
     checksums: dict[str, str] = {}
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         checksum = line[:64]

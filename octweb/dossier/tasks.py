@@ -1,6 +1,6 @@
-"""Task of a dossier: supervise its child process.
+"""Run the job of a dossier as a task, with a higher priority than trainings.
 
-It goes before trainings, which may take hours.
+Trainings may take hours.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from octweb.jobs.supervisor import stopping, worker_name
 
 @task(priority=10)
 def make_dossier(job_id: str) -> str:
-    """Make one dossier, and return the job's last status. A job claimed by another worker is left alone."""
+    """Make one dossier, and return the job's last status. If another worker has claimed the job, leave it alone."""
     return DossierSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

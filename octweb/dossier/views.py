@@ -1,4 +1,4 @@
-"""Panel, form and files of dossiers."""
+"""Show the panel of dossiers, and serve their files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNUSABLE_KEY = (
 
 
 def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
-    """Return a readable model, and whether the caller may make its dossier."""
+    """Return a readable model, and whether the user may make its dossier."""
     model = (
         TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").filter(pk=pk).first()
     )
@@ -69,7 +69,7 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
 @login_required
 @require_safe
 def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Redirect to the dossier on the page of its model."""
+    """Redirect to the dossier on the model's page."""
     model, _ = _model(request, pk)
     return redirect(f"{reverse('registry:detail', args=[model.pk])}?mode=proof#dossier")
 
@@ -105,7 +105,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
-    """Return the dossier in one of FORMATS. HTML opens in the browser, other formats are downloads."""
+    """Return the dossier in one of FORMATS. HTML opens in the browser; other formats are downloads."""
     model, _ = _model(request, pk)
     job = actions.latest_dossier(model)
     if form not in actions.FORMATS or job is None:
@@ -130,7 +130,7 @@ def public_key(request: HttpRequest) -> HttpResponse:
     try:
         key = signing_key().public_key()
     except signing.BadKey as error:
-        # The message names a file of this host, so only administrators may see it, in the log.
+        # the message names a file of this host, so only the log, for administrators, contains it
         log.error("The key that signs dossiers cannot be used: %s", error)
         return problem(503, UNUSABLE_KEY)
     response = HttpResponse(signing.pem_of(key), content_type="text/plain; charset=utf-8")

@@ -1,4 +1,4 @@
-"""Job of a dossier: run `manage.py dossier` in a child, then sign.
+"""Run the job of a dossier: `manage.py dossier` in a child process, then sign.
 
 The child never gets the key.
 """
@@ -31,7 +31,7 @@ from trainer.errors import ModelFileError
 
 
 class DossierChild(Process):
-    """Child process `manage.py dossier` with copies of the model, the stored rows, and the installation's part of the record."""
+    """Child process that runs `manage.py dossier` on copies of the model, its rows, and the installation's part of the record."""
 
     data: Path = Path()
     proof: Path | None = None
@@ -71,7 +71,7 @@ class DossierChild(Process):
 
 
 class DossierSupervisor(ResultSupervisor):
-    """One attempt at one dossier."""
+    """Supervisor of one attempt at a dossier."""
 
     jobs = ModelDossier
     noun = "dossier"
@@ -103,7 +103,7 @@ class DossierSupervisor(ResultSupervisor):
         signing.sign(folder, signing_key())
         content = zip_folder(folder)
         try:
-            # The name contains the attempt, so that no other attempt can pick up the file of one that was lost.
+            # the name contains the attempt, so no other attempt can pick up the file of a lost one
             name = default_storage.save(f"{FOLDER}/{job.pk}-{self.attempt}.zip", ContentFile(content))
             with transaction.atomic():
                 audit.record(

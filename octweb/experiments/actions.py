@@ -1,4 +1,4 @@
-"""Actions on experiments, for pages and API."""
+"""Start, stop and use experiments, for pages and API."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def start(
     name: str = "",
     candidates: Iterable[Mapping[str, Any]] | None = None,
 ) -> Experiment:
-    """Create an experiment and queue its candidates: those of the plan, or the given methods with their parameters.
+    """Create an experiment and queue its candidates: those of the plan, or `candidates`, methods with parameters.
 
-    Without `test_share` and `nested`, the number of rows decides how the choice is checked. `costs` of answers are those of every
-    candidate that states none, and rank the candidates. Raises ParameterError.
+    Without `test_share` and `nested`, the number of rows decides how the choice is evaluated. `costs` apply to every
+    candidate without its own costs, and are used to rank candidates. Raises ParameterError, Unprocessable and Conflict.
     """
     share, pairs = evaluation(dataset) if test_share is None and nested is None else (test_share or 0.0, bool(nested))
     _check(dataset, kinds, folds, share, pairs, time_limit)
@@ -84,7 +84,7 @@ def start(
 
 
 def stop(experiment: Experiment) -> Experiment:
-    """Cancel waiting candidates and stop running ones. Finished folds are kept. Raises Conflict."""
+    """Cancel waiting candidates, and stop running ones. Finished folds are kept. Raises Conflict if none is open."""
     waiting = list(experiment.candidates.filter(status__in=OPEN))
     if not waiting:
         raise Conflict("The experiment has already ended, so it cannot be stopped.")
@@ -92,12 +92,12 @@ def stop(experiment: Experiment) -> Experiment:
         try:
             cancel(candidate)
         except Conflict:
-            continue  # this candidate ended meanwhile
+            continue  # this candidate has ended meanwhile
     return experiment
 
 
 def go_on(experiment: Experiment) -> Experiment:
-    """Queue stopped and failed candidates again. Finished folds are not computed again. Raises Conflict."""
+    """Queue stopped and failed candidates again. Finished folds are reused. Raises Conflict if there are none."""
     again = experiment.candidates.filter(status__in=(RunStatus.CANCELLED, RunStatus.FAILED))
     with transaction.atomic():
         check_waiting(Candidate, experiment.owner)
@@ -113,7 +113,7 @@ def go_on(experiment: Experiment) -> Experiment:
 
 
 def open_candidate(candidate: Candidate) -> TreeModel:
-    """Make the tree of a candidate a model. The first opened candidate becomes the choice.
+    """Make the tree of a candidate a model, and return it. The first opened candidate becomes the choice.
 
     Its result on the held-out rows is shown from then on. Raises Conflict.
     """
@@ -146,7 +146,7 @@ def open_candidate(candidate: Candidate) -> TreeModel:
 
 
 def retrain(candidate: Candidate, *, owner) -> TrainingRun:
-    """Queue a run with the candidate's settings on all rows, including held-out ones."""
+    """Queue a run with the candidate's settings on all rows, including held-out ones. Raises Conflict."""
     if not candidate.is_done:
         raise Conflict("This candidate is not done. Wait until all its folds are done.")
     run = runs.enqueue(
@@ -159,14 +159,14 @@ def retrain(candidate: Candidate, *, owner) -> TrainingRun:
 
 
 def delete(experiment: Experiment) -> None:
-    """Soft-delete an experiment that has ended; it can be restored for some weeks. Opened models stay."""
+    """Soft-delete an experiment that has ended. It can be restored for some weeks, and opened models stay."""
     if experiment.candidates.exclude(status__in=FINISHED).exists():
         raise Conflict("The experiment has not ended yet. Stop it first.")
     hide(experiment)
 
 
 def tidy(now: datetime) -> int:
-    """Purge experiments that were deleted long ago."""
+    """Purge experiments whose time to restore them is over, and return how many."""
     return purge(Experiment, now)
 
 
@@ -186,7 +186,7 @@ def _check(dataset: Dataset, kinds: Collection[str], folds: int, share: float, n
 
 
 def _check_trial(dataset: Dataset, trial: Trial, time_limit: float, seed: int) -> tuple[Any, dict[str, Any]]:
-    """Return the trial with checked values, within the limits of this server."""
+    """Return the method of a trial, and its parameters, checked and within this server's limits."""
     method = get(trial.method)
     parameters = dict(trial.parameters)
     parameters.setdefault("time_limit", time_limit)

@@ -41,7 +41,7 @@ class TrialSerializer(serializers.Serializer):
 
 
 class NewExperimentSerializer(serializers.Serializer):
-    """Body of a new experiment. Only the data set is required."""
+    """A new experiment. Only the data set is required."""
 
     dataset = serializers.UUIDField()
     name = Name(max_length=200)
@@ -76,7 +76,7 @@ class NewExperimentSerializer(serializers.Serializer):
     )
 
     def validate_costs(self, value: Any) -> str | dict[str, Any]:
-        """Refuse what cannot be costs."""
+        """Raise ValidationError unless the value is a text or an object."""
         if not isinstance(value, (str, dict)):
             raise serializers.ValidationError("must be a text such as 'bad>good=5', or a JSON object.")
         return value
@@ -88,7 +88,7 @@ class NewExperimentSerializer(serializers.Serializer):
 
 
 class CandidateSerializer(serializers.Serializer):
-    """A row of the leaderboard; shares in [0, 1], null while unknown."""
+    """A candidate on the leaderboard. Shares are in [0, 1], and null while unknown."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -123,7 +123,7 @@ class CandidateSerializer(serializers.Serializer):
 
 
 class OtherSerializer(serializers.Serializer):
-    """A finished candidate that is not recommended, with the reason."""
+    """A finished candidate that is not recommended, and the reason."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -172,7 +172,7 @@ class ExperimentSerializer(serializers.Serializer):
 
 
 def as_json(experiment: Experiment) -> dict[str, Any]:
-    """Return the members of `ExperimentSerializer`."""
+    """Return the members of `ExperimentSerializer` for an experiment."""
     leaderboard = board(experiment)
     estimate: dict[str, Any] | None = None
     if leaderboard.honest is not None:
@@ -239,7 +239,7 @@ def _candidate_json(line: BoardLine) -> dict[str, Any]:
 
 @extend_schema_view(destroy=extend_schema(responses={204: None} | PROBLEMS(401, 403, 404, 409, 429)))
 class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
-    """Experiments of the caller: many methods and sizes on the same folds of one data set."""
+    """Experiments of the caller: many methods and tree sizes on the same folds of a data set."""
 
     serializer_class = ExperimentSerializer
     queryset = Experiment.objects.none()
@@ -292,7 +292,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
     @extend_schema(request=None, responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 409, 429))
     @action(detail=True, methods=["post"], url_path=r"candidates/(?P<key>[0-9a-f-]{36})/open")
     def open(self, request: Request, pk: str, key: str) -> Response:
-        """Make the tree of a candidate a model. The first opened one is measured on the held-out rows."""
+        """Make the tree of a candidate a model. The first opened candidate is evaluated on the held-out rows."""
         actions.open_candidate(self._candidate(key))
         return self._answer(self.get_object())
 
@@ -306,7 +306,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/accuracy")
     def accuracy(self, request: Request, pk: str) -> Response:
-        """Plotly figure: accuracy or cost per unseen row against leaves, one point per candidate, with the band of one standard error."""
+        """Plotly figure: accuracy or cost per unseen row against leaves, one point per candidate, with a one-standard-error band."""
         leaderboard = board(self.get_object())
         return Response(experiment_figure(points(leaderboard), leaderboard.base, leaderboard.measure))
 

@@ -1,4 +1,4 @@
-"""API of experiments, below /api/v1/."""
+"""URLs of the experiment API, below /api/v1/."""
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter

@@ -1,4 +1,4 @@
-"""Experiments: compare methods and sizes, and recommend the simplest good tree."""
+"""Django app of experiments: compare methods and sizes, and recommend the simplest good tree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExperimentsConfig(AppConfig):
 
 
 def _selection_of(model: TreeModel) -> Selection | None:
-    """Return how a model was chosen. Imports at the first call, so that commands start quickly."""
+    """Return how a model was selected. The import is delayed, so that commands start quickly."""
     from octweb.experiments.selection import selection_of
 
     return selection_of(model)

@@ -27,11 +27,11 @@ from trainer.tree.numbers import number_text
 from trainer.tree.render.outline import tree_outline
 
 COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
-SORTS = ("accuracy", "leaves", "time", "queue")  # the measure of the experiment replaces "accuracy"
+SORTS = ("accuracy", "leaves", "time", "queue")  # "accuracy" sorts by the measure of the experiment, whichever it is
 
 
 class UnseenCost(NamedTuple):
-    """Cost per unseen row: of the tree, with its 95 % interval, and of the best single answer of the training rows."""
+    """Cost per unseen row: of the tree with its 95 % interval, and of the best single answer of the training rows."""
 
     per_row: float
     constant_per_row: float
@@ -52,7 +52,7 @@ class UnseenCost(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BoardLine:
-    """A row of the leaderboard; shares in [0, 1], None while unknown."""
+    """A candidate on the leaderboard, with its results. Shares are in [0, 1], and None while unknown."""
 
     candidate: Candidate
     title: str
@@ -77,7 +77,7 @@ class BoardLine:
 
     @property
     def mean_words(self) -> str:
-        """The mean of the measure over the folds; "" while unknown."""
+        """Mean of the measure over the folds, or "" while unknown."""
         return self.measure.text(self.score.mean) if self.score else ""
 
     @property
@@ -86,7 +86,7 @@ class BoardLine:
 
     @property
     def more_words(self) -> str:
-        """Words below the measure: the cost, or the interval and the accuracy if the measure is a cost."""
+        """Words below the measure: the cost or, if the measure is a cost, its interval and the accuracy."""
         if self.cost is None or self.score is None:
             return ""
         if not self.measure.by_cost:
@@ -97,12 +97,12 @@ class BoardLine:
 
     @property
     def next_fit(self) -> int:
-        """Number of the current fit, counted from 1."""
+        """Number of the current fit, from 1."""
         return min(self.done + 1, self.candidate.experiment.fits)
 
     @property
     def ranges(self) -> str:
-        """Range of leaves in the folds; "" if all have as many as the tree on all training rows."""
+        """Range of leaves in the folds. "" if all fold trees have as many leaves as the tree on all training rows."""
         if not self.fold_leaves or set(self.fold_leaves) == {self.leaves}:
             return ""
         low = min(self.fold_leaves)
@@ -112,7 +112,7 @@ class BoardLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """Current state of an experiment."""
+    """Current state of an experiment: its lines, the recommendation, and the estimate from nested folds."""
 
     experiment: Experiment
     lines: tuple[BoardLine, ...]
@@ -123,12 +123,12 @@ class Board:
 
     @property
     def sorts(self) -> dict[str, str]:
-        """The orders of the leaderboard and their titles."""
+        """Sort keys of the leaderboard and their titles."""
         return {name: name.capitalize() for name in SORTS} | {SORTS[0]: self.measure.title}
 
     @property
     def base(self) -> float | None:
-        """The measure on the same unseen rows of always giving one answer."""
+        """Value of the measure on the same unseen rows if one answer is always given."""
         if not self.measure.by_cost:
             return self.base_rate
         return next((line.cost.constant_per_row for line in self.lines if line.cost is not None), None)
@@ -143,18 +143,18 @@ class Board:
 
     @property
     def tied(self) -> list[BoardLine]:
-        """All lines with the highest accuracy, or the lowest cost."""
+        """All lines with the highest accuracy, or with the lowest cost."""
         labels = self.choice.tied if self.choice else ()
         return [line for line in self.lines if line.label in labels]
 
     @property
     def base_rate(self) -> float | None:
-        """Accuracy on the same unseen rows of always predicting the most frequent training class."""
+        """Accuracy of always predicting the most frequent training class, on the same unseen rows."""
         return next((line.base_rate for line in self.lines if line.base_rate is not None), None)
 
     @property
     def has_costs(self) -> bool:
-        """Whether some candidate has costs."""
+        """Whether any candidate has costs."""
         return any(line.cost is not None for line in self.lines)
 
     @property
@@ -169,7 +169,10 @@ class Board:
         return next((line for line in self.lines if line.label == label), None)
 
     def sorted(self, by: str) -> list[BoardLine]:
-        """Return the lines by the measure ("accuracy"), leaves or time, unknown ones last; otherwise in the order of the queue."""
+        """Return the lines by the measure ("accuracy"), leaves or time, unknown ones last.
+
+        Other keys: in queue order.
+        """
         keys = {
             "accuracy": lambda x: x.score.loss,
             "leaves": lambda x: (x.leaves, x.score.loss),
@@ -183,7 +186,7 @@ class Board:
 
 
 UNSHOWN = ("document", "trees", "log")
-# One query reads the candidates of all experiments of a list.
+# one query reads the candidates of all experiments in a list
 SHOWN = Prefetch("candidates", queryset=Candidate.objects.defer(*UNSHOWN), to_attr="shown_candidates")
 
 
@@ -208,7 +211,7 @@ def board(experiment: Experiment) -> Board:
 
 
 def _measure_of(candidates: Sequence[Candidate]) -> Measure:
-    """Return the cost per row if all candidates have the same costs, and all records have sums of costs; else the accuracy."""
+    """Return the measure: cost per row if all candidates have the same costs and all records have cost sums, else accuracy."""
     costs = {json.dumps([c.parameters.get(name) or "" for name in ("costs", "cost_unit")]) for c in candidates}
     has_costs = bool(candidates) and all(c.parameters.get("costs") for c in candidates)
     records = [r for c in candidates for r in c.records if not r.get("error")]
@@ -218,7 +221,7 @@ def _measure_of(candidates: Sequence[Candidate]) -> Measure:
 
 
 def status_of(candidates: Sequence[Candidate]) -> str:
-    """Return the status of an experiment as one of RunStatus."""
+    """Return the status of an experiment as one of RunStatus, from those of its candidates."""
     states = {c.status for c in candidates}
     if RunStatus.RUNNING in states or (RunStatus.QUEUED in states and states & set(FINISHED)):
         return str(RunStatus.RUNNING)
@@ -230,7 +233,7 @@ def status_of(candidates: Sequence[Candidate]) -> str:
 
 
 def elapsed(experiment: Experiment, lines: Sequence[BoardLine]) -> float | None:
-    """Return the seconds from the first start to the last end, or to now if not finished; None before the start."""
+    """Return the seconds from the first start to the last end, or to now while running. None before the start."""
     starts = [line.candidate.started for line in lines if line.candidate.started]
     if not starts:
         return None
@@ -241,14 +244,14 @@ def elapsed(experiment: Experiment, lines: Sequence[BoardLine]) -> float | None:
 
 
 def held_out(experiment: Experiment) -> dict[str, Any] | None:
-    """Return the result of the first opened tree on the held-out rows; None before it is opened."""
+    """Return the result of the first opened tree on the held-out rows, or None before a tree is opened."""
     if experiment.chosen_id is None or not experiment.test_share:
         return None
     return (experiment.chosen.summary.get("metrics") or {}).get("test")
 
 
 def interval_of(test: Mapping[str, Any]) -> Interval | None:
-    """Return the 95 % interval of the accuracy on held-out rows: the stored one, else Wilson's over rows."""
+    """Return the 95 % interval of the accuracy on held-out rows: the stored one, or else Wilson's."""
     interval = test.get("interval")
     return (
         wilson(int(test["correct"]), int(test["n"])) if interval is None else (float(interval[0]), float(interval[1]))
@@ -256,7 +259,7 @@ def interval_of(test: Mapping[str, Any]) -> Interval | None:
 
 
 def tree_of(line: BoardLine) -> dict[str, Any] | None:
-    """Return the outline of a candidate's tree; None before it is done."""
+    """Return the outline of a candidate's tree, or None before it is done."""
     return _outline(str(line.candidate.pk), str(line.candidate.finished)) if line.candidate.is_done else None
 
 
@@ -318,14 +321,14 @@ def _line(candidate: Candidate, experiment: Experiment, measure: Measure) -> Boa
 
 
 def _base_rate(records: Sequence[dict[str, Any]]) -> float | None:
-    """Return the base rate over all folds; None for records of an earlier version."""
+    """Return the base rate over all folds, or None for records of an earlier version."""
     if any(r.get("base_correct") is None for r in records):
         return None
     return float(sum(r["base_correct"] for r in records) / sum(r["n"] for r in records))
 
 
 def _cost(records: Sequence[dict[str, Any]]) -> UnseenCost | None:
-    """Return the cost over all folds; None if answers have no costs."""
+    """Return the cost over all folds, or None if answers have no costs."""
     if any(r.get("cost") is None or r.get("constant_cost") is None for r in records):
         return None
     n = sum(r["n"] for r in records)
@@ -336,7 +339,7 @@ def _cost(records: Sequence[dict[str, Any]]) -> UnseenCost | None:
 
 
 def _claim(candidate: Candidate) -> dict[str, Any] | None:
-    """Return the badge of the tree on all training rows, for templates."""
+    """Return the claim about the tree on all training rows, as a badge for templates."""
     summary = candidate.summary
     if not summary:
         return None
@@ -354,7 +357,7 @@ def _mark_recommended(line: BoardLine) -> BoardLine:
 
 
 def _honest(experiment: Experiment, lines: Sequence[BoardLine], measure: Measure) -> NestedEstimate | None:
-    """Return the estimate by nested folds once all candidates have ended."""
+    """Return the estimate from nested folds, or None before all candidates have ended."""
     if not experiment.nested or any(not line.candidate.is_finished for line in lines):
         return None
     records = {
@@ -365,6 +368,6 @@ def _honest(experiment: Experiment, lines: Sequence[BoardLine], measure: Measure
 
 
 def _fold_record(record: dict[str, Any]) -> FoldRecord:
-    """Return a stored record of a fold, without members of other versions."""
+    """Create a FoldRecord from a stored record. Members of other versions are dropped."""
     known = {f.name for f in fields(FoldRecord)}
     return FoldRecord(**{name: value for name, value in record.items() if name in known})

@@ -1,4 +1,4 @@
-"""The form of a new experiment."""
+"""Define the form of a new experiment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECKS = (
 
 
 class ExperimentForm(SaidForm):
-    """Kinds of splits, time limit per fit, folds, and how the choice is checked."""
+    """Form of a new experiment: kinds of splits, time limit per fit, folds, and how the choice is evaluated."""
 
     name = forms.CharField(
         max_length=200, required=False, label="Name", help_text="If left empty: best tree for the data set."
@@ -63,7 +63,7 @@ class ExperimentForm(SaidForm):
         return value
 
     def plan_options(self) -> dict[str, Any]:
-        """Return the valid kinds, time limit, folds and check, for the preview of the plan."""
+        """Return the valid kinds, time limit, folds and evaluation, for the preview of the plan."""
         initial = {"kinds": self.fields["kinds"].initial, "time_limit": LONGEST_FIT, "folds": FOLDS, "check": "auto"}
         if not self.is_bound:
             return initial
@@ -72,7 +72,7 @@ class ExperimentForm(SaidForm):
         return initial | {name: v for name, v in self.cleaned_data.items() if name in initial and v} | nothing
 
     def request(self) -> dict[str, Any]:
-        """Return the arguments for `experiments.start`."""
+        """Return the arguments for `actions.start`."""
         values = self.cleaned_data
         how: dict[str, Any] = {
             "auto": {"test_share": None, "nested": None},
@@ -83,13 +83,13 @@ class ExperimentForm(SaidForm):
         return options | how | {name: values.get(name) or "" for name in ("group", "time", "weight", "costs")}
 
     def fits(self) -> int:
-        """Return the number of trees per candidate by the valid choices."""
+        """Return the number of trees to train per candidate under the form's current choices."""
         wanted = self.plan_options()
         nested = evaluation(self.dataset)[1] if wanted["check"] == "auto" else wanted["check"] == "nested"
         return fits_of(wanted["folds"], nested)
 
     def check_words(self) -> str:
-        """Return what `auto` means on these data."""
+        """Describe what the choice `auto` means for these data."""
         _, nested = evaluation(self.dataset)
         if nested:
             return "These data have few rows, so none is held out: the choice is made again without each fold (nested folds)."

@@ -1,4 +1,4 @@
-"""Experiments as rows of the list of runs, one row each."""
+"""List experiments together with runs, one row each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _has(*states: Any) -> Exists:
     return Exists(Candidate.objects.filter(experiment=OuterRef("pk"), status__in=states))
 
 
-# This expression computes `status_of` in the database.
+# computes `status_of` in the database
 STATUS = Case(
     When(_has(RunStatus.RUNNING), then=Value(RunStatus.RUNNING)),
     When(_has(RunStatus.QUEUED) & _has(*FINISHED), then=Value(RunStatus.RUNNING)),

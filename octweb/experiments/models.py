@@ -1,4 +1,4 @@
-"""Experiments and their candidates; a candidate is a job of the queue."""
+"""Store experiments and their candidates. A candidate is a job of the queue."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from trainer.data.folds import held_out_of
 
 
 class Experiment(Deletable):
-    """Candidates on the folds of one data set. The recommended tree is computed from them, never stored."""
+    """Candidates that are evaluated on the same folds of a data set.
+
+    The recommendation is computed from them, never stored.
+    """
 
     name = models.CharField(max_length=200)
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="experiments")
     folds = models.PositiveIntegerField(default=5)
     seed = models.PositiveIntegerField(default=0)
-    # Share of the rows that are held out. They are used only after a tree is chosen, to measure its accuracy.
+    # share of held-out rows; they are used only to evaluate the tree that was chosen
     test_share = models.FloatField(default=0.0)
-    # Columns of the file with the group and the time of each row. Empty: the file has no such column.
+    # columns of the file with the group and the time of each row; empty if there are none
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
-    weight = models.CharField(max_length=1000, blank=True)  # column with the weight of each row
-    # Every pair of folds is left out as well. This is used with few rows, because then none are held out.
+    weight = models.CharField(max_length=1000, blank=True)  # column with the weight of each row; empty if there is none
+    # whether every pair of folds is left out as well; for few rows, because then none are held out
     nested = models.BooleanField(default=False)
-    time_limit = models.FloatField(default=60.0)  # seconds for one fit
-    skipped = models.JSONField(default=list)  # methods that were excluded: {"method", "title", "reason"}
+    time_limit = models.FloatField(default=60.0)  # seconds per fit
+    skipped = models.JSONField(default=list)  # excluded methods: {"method", "title", "reason"}
     chosen = models.ForeignKey("Candidate", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     chosen_at = models.DateTimeField(null=True, blank=True)
 
@@ -42,19 +45,19 @@ class Experiment(Deletable):
 
     @property
     def held_out_rows(self) -> int:
-        """Number of held-out rows, stratified by class as in training; approximate with groups or times."""
+        """Number of held-out rows, stratified by class as in training. Approximate with groups or times."""
         if self.group or self.time:
             return round(self.test_share * self.dataset.rows)
         return sum(held_out_of(rows, self.test_share) for rows in self.dataset.profile.get("class_counts", ()))
 
 
 def fits_of(folds: int, nested: bool) -> int:
-    """Return the number of trees per candidate: one on all training rows, one per fold, and one per pair if nested."""
+    """Return the number of trees per candidate: one on all training rows, one per fold and, if nested, one per pair."""
     return folds + (folds * (folds - 1) // 2 if nested else 0) + 1
 
 
 class Candidate(Job):
-    """A method with its settings.
+    """A method with its settings, which a worker evaluates on the folds.
 
     `records` has a record per finished fold or pair of folds. `document` is the tree on all training rows.
     """
@@ -69,9 +72,9 @@ class Candidate(Job):
     method = models.CharField(max_length=50)
     parameters = models.JSONField(default=dict)
     records = models.JSONField(default=list)
-    trees = models.JSONField(default=dict)  # fold → nodes of its tree; empty once `document` holds the trees
+    trees = models.JSONField(default=dict)  # fold → nodes of its tree; empty once `document` contains the trees
     document = models.TextField(blank=True)
-    # How often a user's job preempted this candidate.
+    # how often a user's job preempted this candidate
     gave_way = models.PositiveIntegerField(default=0)
     model = models.ForeignKey("registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     retrained = models.ForeignKey(
@@ -88,7 +91,7 @@ class Candidate(Job):
 
     @property
     def urgency(self) -> int:
-        """Urgency in the queue: started candidates go before new ones."""
+        """Urgency in the queue. Started candidates precede new ones."""
         return 1 if self.records else 0
 
     @property
@@ -109,15 +112,15 @@ class Candidate(Job):
         return "fit of an experiment", "fits of experiments"
 
     def longest(self) -> float:
-        """Return the longest time until it can be preempted, in seconds: start and one fit."""
+        """Return the maximum seconds until it can be preempted: start and one fit."""
         return START_SECONDS + 1.1 * self.fit_seconds
 
     @property
     def was_tried(self) -> bool:
-        """Whether it ended by itself, with a tree or without."""
+        """Whether the evaluation has ended by itself, with or without a tree."""
         return self.status in (RunStatus.SUCCEEDED, RunStatus.FAILED)
 
     @property
     def is_done(self) -> bool:
-        """Whether all folds are measured and the tree exists."""
+        """Whether all folds are evaluated and the tree exists."""
         return self.status == RunStatus.SUCCEEDED

@@ -1,4 +1,4 @@
-"""Plan an experiment: choose methods, depths and penalties that fit the table."""
+"""Plan an experiment: choose methods, depths and penalties for the table."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from trainer.registry import METHODS, get
 from trainer.solver_common.thresholds import PROOF_SECONDS
 from trainer.training.estimate import expected_seconds, range_of_seconds
 
-FEW_ROWS = 1000  # with fewer rows none are held out, and nested folds use all of them
+FEW_ROWS = 1000  # with fewer rows, none are held out, and nested folds use all of them
 HELD_OUT = 0.25
-# Accuracy that a leaf must gain: a share of the rows, and at least this number of rows.
+# accuracy that a leaf must gain: a share of the rows, and at least this number of rows
 LEAST_GAIN = {Penalty.SMALL: (0.0005, 1.0), Penalty.LARGE: (0.002, 3.0)}
-DEEP = 5  # levels; trees of this depth get the higher penalty, because 32 leaves are hard to read
+DEEP = 5  # trees of this depth get the higher penalty, because 32 leaves are hard to read
 KINDS = ("one", "two", "many", "groups")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A method with its settings."""
+    """A method with parameters, to be tried in an experiment."""
 
     method: str
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -41,14 +41,14 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:
-    """Trials in the order of the queue, fast ones first; `skipped` lists excluded methods with reasons."""
+    """Trials in queue order, fast ones first. `skipped` lists excluded methods with reasons."""
 
     trials: tuple[Trial, ...]
     skipped: tuple[dict[str, str], ...]
 
 
 def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float) -> TrialPlan:
-    """Return the trials for a data set, given the kinds of splits and the time limit per fit in seconds."""
+    """Return the trials for a data set, for these kinds of splits and this time limit per fit in seconds."""
     trials: list[tuple[float, Trial]] = []
     skipped: list[dict[str, str]] = []
     for kind in advice.kinds(dataset):
@@ -71,13 +71,13 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
                 )
             else:
                 trials.append((seconds, trial))
-    # Integer programs come last, because they often use the whole time limit.
+    # integer programs come last, because they often use the whole time limit
     trials.sort(key=lambda pair: (get(pair[1].method).cost.integer_program, pair[0]))
     return TrialPlan(trials=tuple(trial for _, trial in trials), skipped=tuple(skipped))
 
 
 def evaluation(dataset: Dataset) -> tuple[float, bool]:
-    """Return the held-out share, and whether folds are nested, by the number of rows."""
+    """Return the held-out share, and whether folds are nested. The number of rows decides."""
     return (0.0, True) if dataset.rows < FEW_ROWS else (HELD_OUT, False)
 
 
@@ -109,7 +109,7 @@ def _trials(dataset: Dataset, kind: str, longest: float) -> Iterable[Trial]:
 def _too_long(dataset: Dataset, trial: Trial, seconds: float, time_limit: float) -> bool:
     """Return whether fits would probably end unproved.
 
-    A deep search stopped by its limit is seldom better than a proved tree of one level less.
+    A deep search that its time limit stops is seldom better than a proved tree of one level less.
     """
     if get(trial.method).guarantee == "heuristic":
         return False

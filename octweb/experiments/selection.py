@@ -19,7 +19,7 @@ AGAIN = "The choice was made again without each fold in turn: the tree that was 
 
 
 def selection_of(model: TreeModel) -> Selection | None:
-    """Return the selection from which the model results; None if there was only one candidate."""
+    """Return the selection from which the model resulted, or None if there was only one candidate."""
     matching = Candidate.objects.filter(Q(model=model) | Q(retrained__model=model)).defer(
         "document", "trees", "log", "records"
     )
@@ -42,7 +42,7 @@ def selection_of(model: TreeModel) -> Selection | None:
 
 
 def _nested_estimate(candidate: Candidate, leaderboard: Board) -> dict[str, Any]:
-    """Return the estimate by nested selection. It does not apply to a tree that the rule does not choose."""
+    """Return the estimate from nested folds. It does not apply to a tree that the rule does not choose."""
     honest = leaderboard.honest
     if honest is None:
         ended = "Their experiment has not ended" if not leaderboard.finished else "Their folds are not complete"
@@ -66,7 +66,7 @@ def _nested_estimate(candidate: Candidate, leaderboard: Board) -> dict[str, Any]
 
 
 def _held_out_estimate(candidate: Candidate, experiment: Experiment, model: TreeModel) -> dict[str, Any]:
-    """Return the estimate on held-out rows, if no other candidate was measured on them."""
+    """Return the estimate on held-out rows, if no other candidate was evaluated on them."""
     first = experiment.chosen_id == candidate.pk
     test = held_out(experiment)
     if candidate.model_id == model.pk:

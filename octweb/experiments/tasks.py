@@ -1,4 +1,4 @@
-"""Task of a candidate: supervise its child process, after jobs of users."""
+"""Evaluate candidates as tasks, with a lower priority than users' jobs."""
 
 from __future__ import annotations
 
@@ -10,5 +10,8 @@ from octweb.jobs.supervisor import stopping, worker_name
 
 @task(priority=-20)
 def try_candidate(job_id: str) -> str:
-    """Evaluate one candidate, and return the job's last status. A job claimed by another worker is left alone."""
+    """Evaluate one candidate, and return the job's last status.
+
+    If another worker has claimed the job, leave it alone.
+    """
     return CandidateSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

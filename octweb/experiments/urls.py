@@ -1,4 +1,4 @@
-"""Pages of experiments."""
+"""URLs of the pages of experiments."""
 
 from django.urls import path
 

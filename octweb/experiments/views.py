@@ -1,4 +1,4 @@
-"""Pages of experiments: new, live leaderboard, and actions on candidates."""
+"""Show experiments: form, live leaderboard, and actions on candidates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _candidate(request: HttpRequest, pk: Any) -> Candidate:
 
 @login_required
 def experiment_new(request: HttpRequest) -> HttpResponse:
-    """Show the form of a new experiment with a preview of the plan; a POST starts it."""
+    """Show the form of a new experiment with a preview of the plan. A POST starts the experiment."""
     datasets = Dataset.objects.visible_to(request.user)
     chosen = request.POST.get("dataset") or request.GET.get("dataset")
     dataset = datasets.get_visible(request.user, chosen) if chosen else datasets.first()
@@ -93,7 +93,7 @@ def experiment_live(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def experiment_chart(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Return Plotly JSON of accuracy, or cost per row, against leaves."""
+    """Return the Plotly figure of accuracy, or cost per row, against leaves."""
     leaderboard = board(_experiment(request, pk))
     return JsonResponse(experiment_figure(points(leaderboard), leaderboard.base, leaderboard.measure))
 
@@ -171,7 +171,7 @@ def _context(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
 
 
 def _scale(leaderboard: Board) -> tuple[float, float]:
-    """Return the ends of the small axis beside the accuracies, or the costs per row."""
+    """Return the ends of the small axis beside the accuracies or costs."""
     scores = [line.score for line in leaderboard.lines if line.score is not None]
     low = min((s.mean - s.error for s in scores), default=0.0)
     high = max((s.mean + s.error for s in scores), default=1.0)

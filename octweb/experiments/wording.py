@@ -1,4 +1,4 @@
-"""Say in words what a leaderboard recommends, why, and what to expect of it."""
+"""Describe what a leaderboard recommends, why, and what to expect of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.tree.numbers import number_text, points_text
 
 
 def reasons(leaderboard: Board) -> list[str]:
-    """Return the reasons for the recommended tree as sentences."""
+    """Return sentences that give reasons for the recommended tree."""
     if leaderboard.choice is None or leaderboard.chosen is None or leaderboard.highest is None:
         return []
     chosen = leaderboard.choice.chosen
@@ -65,7 +65,7 @@ def _highest_words(leaderboard: Board) -> str:
 
 
 def reasons_against(leaderboard: Board) -> list[dict[str, str]]:
-    """Return why each other finished candidate is not recommended, the best first."""
+    """Return why each other finished candidate is not recommended, best candidate first."""
     if leaderboard.choice is None:
         return []
     scored = [(line, line.score) for line in leaderboard.lines if line.score is not None and line.candidate.is_done]
@@ -81,7 +81,7 @@ def reasons_against(leaderboard: Board) -> list[dict[str, str]]:
 
 
 def _why_not(choice: OneStandardErrorChoice, score: Score, measure: Measure) -> str:
-    """Return the first rule of `choose` that excludes the candidate, as a sentence."""
+    """Return the first rule of `choose` that excludes the candidate, in words."""
     chosen = choice.chosen
     about = "costs about as much" if measure.by_cost else "about as accurate"
     same = f"{about} and is as large" if measure.by_cost else f"{about} and as large"
@@ -99,7 +99,7 @@ def _why_not(choice: OneStandardErrorChoice, score: Score, measure: Measure) -> 
 
 
 def honest_words(leaderboard: Board) -> str:
-    """Return the accuracy of the choice on held-out rows, or when it will be known, as a sentence."""
+    """Return a sentence with the choice's result on unseen rows, or with when it will be known."""
     experiment = leaderboard.experiment
     if experiment.nested:
         if leaderboard.honest is None:
@@ -126,7 +126,7 @@ def honest_words(leaderboard: Board) -> str:
 
 
 def _expected_words(estimate: NestedEstimate, measure: Measure) -> str:
-    """Return what to expect of the choice on new rows, from nested folds."""
+    """State what to expect of the choice on new rows, from nested folds."""
     right = f"{percent(estimate.accuracy)} right"
     counts = f"({estimate.correct:,} of {estimate.n:,}{span(estimate.interval)})"
     if estimate.cost_per_row is None:
@@ -136,7 +136,7 @@ def _expected_words(estimate: NestedEstimate, measure: Measure) -> str:
 
 
 def _repeated_words(same: int, choices: int) -> str:
-    """Describe how often another candidate was chosen when a fold was left out."""
+    """State how often another candidate was chosen when a fold was left out."""
     other = choices - same
     if not other:
         return f"Repeating the choice {choices} times gave the same each time."
@@ -144,14 +144,14 @@ def _repeated_words(same: int, choices: int) -> str:
 
 
 def cost_span(interval: Sequence[float] | None) -> str:
-    """Return the interval of a cost in words, in brackets; "" for None."""
+    """Return the interval of a cost in words, in brackets. "" for None."""
     if interval is None:
         return ""
     return f" (95{NARROW}% interval {number_text(interval[0])} to {number_text(interval[1])})"
 
 
 def span(interval: tuple[float, float] | None) -> str:
-    """Return an interval in words, to follow counts in brackets; "" for None."""
+    """Return an interval in words, to follow counts in brackets. "" for None."""
     return (
         "" if interval is None else f"; 95{NARROW}% interval {points_text(interval[0])} to {points_text(interval[1])}"
     )

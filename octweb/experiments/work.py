@@ -1,4 +1,4 @@
-"""Job of a candidate: run `manage.py evaluate` and store records of folds."""
+"""Run the job of a candidate: `manage.py evaluate`, and store records of folds."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from trainer.cli.parameters import arguments_of
 from trainer.errors import DataError
 
 MEMORY_SLACK = 1.25
-URGENT_WAIT = timedelta(seconds=1)  # if a worker were free, it would have claimed the job by now
+URGENT_WAIT = timedelta(seconds=1)  # a free worker would have claimed the job by now
 
 
 @dataclass(kw_only=True)
 class CandidateChild(Process):
-    """Child process `manage.py evaluate` of one method. Its file of records begins with those of earlier attempts."""
+    """Child process that runs `manage.py evaluate` for one method.
+
+    Its file of records begins with those of earlier attempts.
+    """
 
     data: Path = Path()
 
@@ -55,7 +58,7 @@ class CandidateChild(Process):
     def command(self) -> list[str]:
         candidate: Candidate = self.job
         experiment = candidate.experiment
-        # The evaluation sets its own seed and number of threads.
+        # the evaluation sets its own seed and number of threads
         values = {k: v for k, v in candidate.parameters.items() if k not in ("seed", "threads")}
         return [
             *settings.COMMAND,
@@ -83,7 +86,7 @@ class CandidateChild(Process):
 
 
 class CandidateSupervisor(ResultSupervisor):
-    """One attempt at one candidate. It is preempted after a fit if a user's job waits."""
+    """Supervisor of one attempt at a candidate. It is preempted after a fit if a user's job waits."""
 
     jobs = Candidate
     noun = "evaluation"

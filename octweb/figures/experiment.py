@@ -1,4 +1,4 @@
-"""Figure of accuracy, or cost per row, against leaves of an experiment's candidates."""
+"""Draw accuracy, or cost per row, of an experiment's candidates against leaves."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 from octweb.figures.measure import ACCURACY, Measure
 from trainer.tree.render.palette import axis, escape, frame, short
 
-ASIDE = 1.05  # candidates of the same size are drawn side by side: each is moved by this factor of leaves
-AIR = 0.14  # margin above and below the points for two labels, as a share of their height
-# Pixels: the width of the plot on a phone, of a bold letter, and of the ring with its distance.
+ASIDE = 1.05  # candidates of the same size are drawn side by side; each is moved by this factor of leaves
+AIR = 0.14  # margin above and below the points for two labels, as a share of the points' height range
+# pixels: width of the plot on a phone, of a bold letter, and of the ring with its distance
 NARROWEST = 290
 LETTER = 7
 ROUND = 24
-AWAY = 14  # pixels between a bar and its label; with less, the ring of a short bar would touch it
+AWAY = 14  # pixels between a bar and its label; with less, the label would touch the ring of a short bar
 
 
 def experiment_figure(
     points: Sequence[dict[str, Any]], base: float | None = None, measure: Measure = ACCURACY
 ) -> dict[str, Any]:
-    """Return Plotly JSON with the band of one standard error from the best candidate.
+    """Return Plotly JSON with the one-standard-error band of the best candidate.
 
-    A point has `name`, `leaves`, `mean` and `error` of the measure, `proved`, `recommended`, `highest` and `id`. `base` is the
-    measure of always giving one answer on the same rows. A line shows it. Ticks of leaves double. Without points there are
-    only axes and a sentence.
+    A point has `name`, `leaves`, `mean` and `error` of the measure, `proved`, `recommended`, `highest` and `id`. `base`
+    is the measure on the same rows if one answer is always given; it is drawn as a line. Ticks of leaves double.
+    Without points, there are only axes and a sentence.
     """
     placed = _place_points(points, measure)
     largest = max([4, *(p["leaves"] for p in placed)])
@@ -72,7 +72,7 @@ def _axis_title(measure: Measure) -> str:
 
 
 def _base_line(height: float) -> dict[str, Any]:
-    """Return the horizontal line of always giving one answer, over the whole width."""
+    """Return a horizontal line over the whole width for always giving one answer."""
     line = {"color": "var(--ink-3)", "width": 1.25, "dash": "dash"}
     return {
         "type": "line",
@@ -101,7 +101,7 @@ def _base_words(base: float, measure: Measure) -> dict[str, Any]:
 
 
 def _place_points(points: Sequence[dict[str, Any]], measure: Measure) -> list[dict[str, Any]]:
-    """Return the points by size, each with its position; points of equal size stand beside each other, the best first."""
+    """Return the points by size with their positions. Points of equal size are side by side, best first."""
     sign = 1 if measure.by_cost else -1
     ordered = sorted(points, key=lambda p: (p["leaves"], sign * p["mean"]))
     alike = Counter(p["leaves"] for p in ordered)
@@ -165,7 +165,7 @@ def _ring(p: dict[str, Any]) -> dict[str, Any]:
 
 
 def _band(placed: Sequence[dict[str, Any]], measure: Measure) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the band from the best to one standard error from it, and its label."""
+    """Return the band from the best mean to one standard error from it, and its label."""
     top = next((p for p in placed if p["highest"]), None)
     if top is None:
         return [], []
@@ -184,7 +184,7 @@ def _band(placed: Sequence[dict[str, Any]], measure: Measure) -> tuple[list[dict
 def _labels(placed: Sequence[dict[str, Any]], measure: Measure) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return leaders and labels of the best and the recommended candidate.
 
-    The label of the best stands above all bars that it spans, the other one below them.
+    The label of the best candidate is above all bars that it spans, the other label below them.
     """
     labels = []
     for p in placed:
@@ -206,7 +206,10 @@ def _labels(placed: Sequence[dict[str, Any]], measure: Measure) -> tuple[list[di
 
 
 def _room(placed: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tuple[str, list[dict[str, Any]]]:
-    """Return the anchor of a label, inwards near the ends of the axis, and the points that it spans on a phone."""
+    """Return the anchor of a label, and the points that it spans on a phone.
+
+    Near the ends of the axis, it points inwards.
+    """
     last = math.log10(max(q["x"] for q in placed) + 1)
     at = math.log10(p["x"])
     side = "left" if at < 0.3 * last else "right" if at > 0.7 * last else "center"
@@ -218,7 +221,7 @@ def _room(placed: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tup
 
 def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: bool) -> dict[str, Any]:
     return {
-        # Plotly places annotations on a log axis by their log10
+        # on a log axis, Plotly places annotations by log10
         "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,
         "yanchor": "bottom" if above else "top", "xshift": {"left": -12, "right": 12}.get(side, 0),
         "yshift": AWAY if above else -AWAY,
@@ -227,7 +230,7 @@ def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: 
 
 
 def _leader(p: dict[str, Any], end: float) -> dict[str, Any]:
-    """Return a dotted line from a candidate to its label, for labels that other bars moved away."""
+    """Return a dotted line from a candidate to a label that other bars moved away."""
     return {
         "type": "line", "x0": p["x"], "x1": p["x"], "y0": p["y"], "y1": end, "layer": "below",
         "line": {"color": "var(--ink-2)", "width": 1.5, "dash": "dot"},

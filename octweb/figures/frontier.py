@@ -1,4 +1,4 @@
-"""Figure of accuracy against size of several models, with their Pareto front."""
+"""Draw accuracy against size of several models, with their Pareto front."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from trainer.tree.numbers import points_text
 from trainer.tree.render.palette import axis, count_axis, escape, frame, short, text_width
 
-# Estimated size of the plot in pixels. It serves to keep names from overlapping.
+# estimated size of the plot in pixels, used to keep names from overlapping
 WIDE = 900
 HIGH = 280
 FONT = 12
@@ -18,11 +18,11 @@ SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
 def frontier_figure(
     points: Sequence[dict[str, Any]], *, rows: str = "unseen rows", size: str = "leaves"
 ) -> dict[str, Any]:
-    """Return Plotly JSON.
+    """Return Plotly JSON of one marker per model, and the Pareto front.
 
-    A point has `name`, `leaves`, `accuracy` (0 to 1 or None), and may have `sd`, `id` and `claim`.
-    `claim` is "proved", "gap" or "heuristic" and sets the marker. Points without accuracy are not drawn.
-    `rows` names the rows on which accuracy was measured. `size` is the key of the x-axis: "leaves" or "coefficients".
+    A point has `name`, `leaves`, `accuracy` (0 to 1 or None), and may have `sd`, `id` and `claim`. `claim` is "proved",
+    "gap" or "heuristic", and sets the marker. Points without accuracy are not drawn. `rows` names the rows on which
+    accuracy was measured. `size` is the key of the x-axis: "leaves" or "coefficients".
     """
     known = sorted((p for p in points if p.get("accuracy") is not None), key=lambda p: (p[size], -p["accuracy"]))
     data: list[dict[str, Any]] = []
@@ -93,7 +93,7 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
 
 
 def _label_positions(known: Sequence[dict[str, Any]], size: str, largest: int) -> list[tuple[str, str]]:
-    """Return the label of each point and its position; "" where it would overlap another label.
+    """Return the label of each point and its position. A label is "" where it would overlap another.
 
     The tooltip and the table still show the name.
     """
@@ -132,7 +132,10 @@ def _hover(p: dict[str, Any]) -> str:
 
 
 def _frontier(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the points more accurate than all smaller ones; `known` ascends by size, then descends by accuracy."""
+    """Return the points that are more accurate than all smaller ones.
+
+    `known` is sorted by ascending size, then by descending accuracy.
+    """
     front: list[dict[str, Any]] = []
     for p in known:
         if not front or p["accuracy"] > front[-1]["accuracy"]:

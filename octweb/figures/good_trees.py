@@ -1,4 +1,4 @@
-"""Figures of the Rashomon set: size by tolerance, columns of first splits."""
+"""Draw the Rashomon set: size by tolerance, and columns of the first splits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROWS = ("First question", "Then, on the yes side", "And, on the no side")
 OTHER = "other columns"
 LEAF = "an answer"
 SMALLEST = 0.012  # share of the width; narrower parts are merged into OTHER
-# Pixels: the width for which labels are shortened, and the size of their font.
+# pixels: width for which labels are shortened, and their font size
 PLOT = 600.0
 TEXT = 11.0
 
@@ -59,12 +59,13 @@ def tolerance_figure(tolerance: Sequence[Sequence[float]], *, now: int | None = 
 
 
 def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return Plotly JSON of an icicle: columns of root splits, below them those of both children. Widths are trees.
+    """Return Plotly JSON of an icicle: columns of root splits, and below them those of both children.
 
-    An entry has `column`, `trees`, and `yes` and `no`: numbers of trees by the column of that child ("": a leaf).
+    Widths count trees. An entry has `column`, `trees`, and `yes` and `no`: numbers of trees by the column of that child
+    ("": a leaf).
     """
     total = sum(line["trees"] for line in columns)
-    parts: list[list[tuple[str, str, float, int]]] = [[], [], []]  # entries: label, hover text, begin, trees
+    parts: list[list[tuple[str, str, float, int]]] = [[], [], []]  # entries: label, hover text, start, number of trees
     begin = 0
     for name, number, rectangles in _first(columns, total):
         parts[0].append((name, f"{name}: {number:,} trees ask it first", begin, number))
@@ -95,7 +96,7 @@ def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _first(columns: Sequence[Mapping[str, Any]], total: int) -> list[tuple[str, int, list[Mapping[str, Any]]]]:
-    """Return (name, trees, entries), the most frequent first; narrow ones are merged at the end."""
+    """Return (name, trees, entries), most frequent first. Narrow ones are merged at the end."""
     wide = [line for line in columns if line["trees"] >= SMALLEST * total]
     narrow = [line for line in columns if line["trees"] < SMALLEST * total]
     groups = [
@@ -105,7 +106,7 @@ def _first(columns: Sequence[Mapping[str, Any]], total: int) -> list[tuple[str, 
 
 
 def _second(lines: Sequence[Mapping[str, Any]], side: str, number: int, all_trees: int) -> list[tuple[str, int]]:
-    """Return (column, trees) of one child below `lines`: the most frequent first, then the narrow ones, then leaves."""
+    """Return (column, trees) of one child below `lines`: most frequent first, then narrow ones merged, then leaves."""
     total: dict[str, int] = {}
     for line in lines:
         for name, trees in line[side].items():
@@ -144,7 +145,7 @@ def _bars(row: int, parts: Sequence[tuple[str, str, float, int]], total: int) ->
 def _label(name: str, trees: int, width: float) -> str:
     """Return the name of a part and its number of trees.
 
-    If they do not fit, return only the name, shortened if needed, or "" if the part is too narrow.
+    If both do not fit, return only the name, shortened if needed. Return "" if the part is too narrow.
     """
     room = width - 8
     if room < text_width("abcd…", TEXT):

@@ -1,4 +1,4 @@
-"""Live chart of a heuristic: splits found and training rows correct.
+"""Draw the live chart of a heuristic: splits found, and correct training rows.
 
 A heuristic has no bound, so the chart shows no gap.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer.tree.render.palette import axis, count_axis, frame
 
-TOP = 48  # pixels above a chart, for its legend and for the label of the shown step
+TOP = 48  # pixels above a chart, for its legend and the label of the shown step
 LEGEND = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
 NOTHING = {"text": "no question found yet", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 
@@ -17,10 +17,10 @@ NOTHING = {"text": "no question found yet", "showarrow": False, "x": 0.5, "y": 0
 def growth_figure(
     records: list[dict[str, Any]], *, rows: int = 0, now: float = 0.0, at: int | None = None
 ) -> dict[str, Any]:
-    """Return Plotly JSON of progress records in their order: splits as steps, correct rows as a line with its own axis.
+    """Return Plotly JSON of progress records in order: splits as steps, correct rows as a line with its own axis.
 
-    `rows` is the number of training rows (0: unknown). The last number of splits holds until `now` (seconds).
-    `at` is the `line` of the record whose tree the page shows.
+    `rows` is the number of training rows (0: unknown). The last number of splits is extended to `now` (seconds). `at`
+    is the `line` of the record whose tree the page shows.
     """
     steps = [r for r in records if r.get("leaves") and r.get("t") is not None]
     layout = frame(
@@ -84,13 +84,16 @@ def _right_axis(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
     options = {"overlaying": "y", "side": "right", "showgrid": False}
     if not rows:
         return count_axis("training rows right", max(r["correct"] for r in placed)) | options
-    # The ticks are explicit, because an overlaid axis would copy the positions of the other axis, such as 71.9.
+    # explicit ticks, because an overlaid axis would copy the other axis's positions, such as 71.9
     ticks = {"range": [0, 104], "tickmode": "linear", "tick0": 0, "dtick": 20}
     return axis("training rows right, %") | options | ticks
 
 
 def mark_moment(steps: list[dict[str, Any]], at: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return a vertical line at the time of the shown tree, and its label; empty if no record has line `at`."""
+    """Return a vertical line at the time of the shown tree, and its label.
+
+    Both are empty if no record has line `at`.
+    """
     record = next((r for r in steps if at is not None and r.get("line") == at), None)
     if record is None:
         return [], []

@@ -1,6 +1,6 @@
-"""Histograms stacked by class, with the thresholds of a split.
+"""Draw histograms stacked by class, with the thresholds of a split.
 
-Counts cover all rows. Bins are closed on the right, as the test "≤" is.
+Counts cover all rows. Bins are closed on the right, like the test "≤".
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, 
 
 BINS = 32
 MAX_FLOAT64 = float(np.finfo(np.float64).max)
-THINNEST = 1000  # a bar is at least the width of the plot divided by this
-FEW = 12  # up to this many distinct values, each value has a bar of its own
+THINNEST = 1000  # a bar is at least as wide as the plot divided by this
+FEW = 12  # up to this many distinct values, each has its own bar
 
 
 def histogram_figure(
@@ -33,8 +33,8 @@ def histogram_figure(
 ) -> dict[str, Any]:
     """Return Plotly JSON of the finite `values` (n,) by class code `codes` (n,), with lines at `cuts`.
 
-    `heads` are the headings of the left and right side. `empty_left` puts a bar of the empty cells left (True) or
-    right (False) of all values; None draws none.
+    `heads` are the headings of the left and right side. `empty_left` adds a bar of the empty cells at the left (True)
+    or right end (False); None adds none.
     """
     empty = codes[np.isnan(values)] if empty_left is not None else codes[:0]
     finite = np.isfinite(values)
@@ -83,7 +83,7 @@ def histogram_figure(
 def _with_empty(
     at: FloatArray, widths: FloatArray, counts: np.ndarray, codes: CodeArray, *, left: bool
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """Add a bar for empty cells with class codes `codes`, set apart from the others."""
+    """Add a separate bar for empty cells with the class codes `codes`."""
     low = float(at[0] - widths[0] / 2) if len(at) else 0.0
     high = float(at[-1] + widths[-1] / 2) if len(at) else 0.0
     width = 0.05 * (high - low) or 1.0
@@ -117,7 +117,7 @@ def cut_line(x: float) -> dict[str, Any]:
 
 
 def side_words(heads: tuple[str, str], *, one_cut: bool) -> list[dict[str, Any]]:
-    """Return the headings above the figure: at both ends for one threshold, where they never overlap, else centred."""
+    """Return the headings above the figure: at both ends for one threshold, where they never overlap, otherwise centred."""
     if one_cut:
         return [_word(heads[0], 0, "left"), _word(heads[1], 1, "right")]
     return [_word(" | ".join(heads), 0.5, "center")]
@@ -140,7 +140,7 @@ def _word(text: str, x: float, anchor: str) -> dict[str, Any]:
 def stacked_bars(
     values: FloatArray, codes: CodeArray, classes: int, cuts: Sequence[float]
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """Return centres, widths (bars,) and counts int64 (classes, bars). No bar crosses a cut."""
+    """Return centres and widths (bars,) and counts int64 (classes, bars). No bar crosses a cut."""
     if not len(values):
         return np.zeros(0), np.zeros(0), np.zeros((classes, 0), np.int64)
     distinct = np.unique(values)
@@ -159,27 +159,30 @@ def stacked_bars(
 
 
 def _far_apart(distinct: FloatArray) -> bool:
-    """Return whether each value can have its own visible bar: no gap is near rounding or tiny against the range."""
+    """Return whether each value can have its own visible bar.
+
+    No gap may be near the rounding error, or tiny compared with the range.
+    """
     gaps = np.diff(distinct / 2)
     return bool((gaps > np.maximum(4 * np.spacing(np.abs(distinct[1:])), gaps.sum() / THINNEST)).all())
 
 
 def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-    """Return starts and ends of one bar around each value. A bar that would cross a cut ends there."""
+    """Return starts and ends of one bar around each value. Bars end at cuts instead of crossing them."""
     half = (
         0.8 * float(np.diff(distinct / 2).min()) if len(distinct) > 1 else 0.4 * max(1.0, abs(float(distinct[0])) / 10)
     )
     with np.errstate(over="ignore"):
         starts = np.maximum(distinct - half, -MAX_FLOAT64)
         ends = np.minimum(distinct + half, MAX_FLOAT64)
-    for cut in cuts:  # a value at the cut lies on its left side
+    for cut in cuts:  # a value at the cut belongs to the left side
         ends = np.where((distinct <= cut) & (ends > cut), cut, ends)
         starts = np.where((distinct > cut) & (starts < cut), cut, starts)
     return starts, ends
 
 
 def _edges(low: float, high: float, cuts: Sequence[float]) -> FloatArray:
-    """Return edges of about BINS bars of nearly equal width from `low` to `high`. Cuts are edges."""
+    """Return edges of about BINS bars of nearly equal width from `low` to `high`. Cuts within the range are edges."""
     step = high / BINS - low / BINS  # `high - low` could overflow
     if step <= 0:
         step = max(abs(high) / BINS, float(np.spacing(abs(high))))
@@ -190,14 +193,14 @@ def _edges(low: float, high: float, cuts: Sequence[float]) -> FloatArray:
 
 
 def _stretch(a: float, b: float, count: int) -> FloatArray:
-    """Return `count` equally spaced edges from `a` on; `b` is excluded."""
+    """Return `count` equally spaced edges from `a` on. `b` is excluded."""
     if np.isfinite(b - a):
         return np.linspace(a, b, count, endpoint=False)
     return 4 * np.linspace(a / 4, b / 4, count, endpoint=False)
 
 
 def _span(at: FloatArray, widths: FloatArray, cuts: Sequence[float]) -> list[float]:
-    """Return the x-range: all bars and all cuts with a small margin."""
+    """Return the x-range: all bars and all cuts, with a small margin."""
     ends = [*cuts]
     if len(at):
         ends += [float(at[0] - widths[0] / 2), float(at[-1] + widths[-1] / 2)]

@@ -1,4 +1,4 @@
-"""Figures of a served model: decisions per leaf and evidence of change."""
+"""Draw a served model's decisions per leaf, and the evidence of change."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ WEEK_DAYS = 7
 HEIGHT = 300
 MARGIN = {"l": 64, "r": 78, "t": 34, "b": 40}
 BAR_MILLISECONDS = 0.92 * 86_400_000  # width of the bar of one day; the rest of the day is a gap
-SHORT_DAYS = 200  # the axis labels days up to this range, and months beyond it
+SHORT_DAYS = 200  # up to this range, the axis labels days, and beyond it, months
 LABELLED_FROM = 0.5  # log10 of the evidence; lines that end lower overlap, so they are labelled only after an alarm
-FLOOR = -3.0  # log10 of the evidence; lower values are drawn here
+FLOOR = -3.0  # log10 of the evidence; lower values are drawn at this height
 NOTHING = {"text": "No decisions yet.", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def leaves_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Return Plotly JSON of one stacked bar per week, a part for each leaf in the colour of its class.
+    """Return Plotly JSON of one stacked bar per week, with a part for each leaf in the colour of its class.
 
     Dotted lines show the cumulative shares in training.
     """
@@ -104,7 +104,7 @@ def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str,
 
 
 def _end_labels(ends: list[tuple[str, float, str, str]]) -> list[dict[str, Any]]:
-    """Label lines at their ends; lines that end at the same rounded height share one label."""
+    """Return labels of lines at their ends. Lines that end at the same rounded height share a label."""
     by_height: dict[float, list[tuple[str, float, str, str]]] = {}
     for end in ends:
         by_height.setdefault(round(end[1]), []).append(end)
@@ -136,7 +136,7 @@ def _by_answer(record: dict[str, Any], classes: Sequence[str]) -> list[tuple[dic
 
 
 def _weeks(numbers: Sequence[int]) -> np.ndarray:
-    """Return sums over weeks, int64. The last week ends on the last day; the first one may be shorter."""
+    """Return sums over weeks, int64. The last week ends on the last day. The first may be shorter."""
     starts = _starts(len(numbers))
     return np.add.reduceat(np.asarray(numbers, np.int64), starts)
 
@@ -173,7 +173,7 @@ def _level(y: float, dash: str) -> dict[str, Any]:
 def _alarm_marks(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return shapes and labels of open alarms that are not folded.
 
-    The shapes are a line on the day of the alarm and a tint from the begin of the change to that day.
+    The shapes are a line on the day of the alarm, and a tint from the start of the change to that day.
     """
     shapes: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []

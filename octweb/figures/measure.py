@@ -1,4 +1,4 @@
-"""The measure by which candidates are ranked on unseen rows, in words and numbers."""
+"""Format the measure by which candidates are ranked on unseen rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from trainer.tree.numbers import THIN, number_text, points_text
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """Accuracy or, with `by_cost`, the cost per row in a unit such as EUR."""
+    """Measure of a ranking: accuracy or, with `by_cost`, cost per row in a unit such as EUR."""
 
     by_cost: bool = False
     unit: str = ""
 
     @property
     def name(self) -> str:
-        """The name of the measure in the API."""
+        """Name of the measure in the API."""
         return "cost_per_row" if self.by_cost else "accuracy"
 
     @property
@@ -25,7 +25,7 @@ class Measure:
 
     @property
     def best(self) -> str:
-        """The name of the best value."""
+        """Word for the best value."""
         return "lowest" if self.by_cost else "highest"
 
     @property
@@ -34,30 +34,30 @@ class Measure:
 
     @property
     def factor(self) -> float:
-        """The factor of the numbers of a figure."""
+        """Factor from values to the numbers in a figure."""
         return 1.0 if self.by_cost else 100.0
 
     @property
     def suffix(self) -> str:
-        """The unit behind a number."""
+        """Unit to append to a number."""
         if not self.by_cost:
             return f"{THIN}%"
         return f" {self.unit}" if self.unit else ""
 
     def value(self, mean: float) -> str:
-        """Write a mean as "91.3" or "3.42", without the unit."""
+        """Format a mean as "91.3" or "3.42", without the unit."""
         return number_text(mean) if self.by_cost else points_text(mean)
 
     def text(self, mean: float) -> str:
-        """Write a mean as "91.3 %" or "3.42 EUR"."""
+        """Format a mean as "91.3 %" or "3.42 EUR"."""
         return f"{self.value(mean)}{self.suffix}"
 
     def error(self, error: float) -> str:
-        """Write a standard error as "1.2" or "0.31", without the unit."""
+        """Format a standard error as "1.2" or "0.31", without the unit."""
         return number_text(error) if self.by_cost else f"{100 * error:.1f}"
 
     def difference(self, difference: float) -> str:
-        """Write a difference as "2.1 points" or "0.31 EUR"."""
+        """Format a difference as "2.1 points" or "0.31 EUR"."""
         return f"{number_text(difference)}{self.suffix}" if self.by_cost else f"{points_text(difference)} points"
 
 

@@ -1,4 +1,4 @@
-"""Half-planes and lines cut to the rectangle of a scatter picture."""
+"""Clip half-planes and lines to the rectangle of a scatter plot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Point = tuple[float, float]
 
 
 def half_plane(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> list[Point]:
-    """Return the corners, in order, of the part of rectangle `span` where a·x ≤ c; empty if there is none.
+    """Return the corners, in order, of the part of the rectangle `span` where a·x ≤ c. Empty if there is none.
 
     `span` is ((x0, x1), (y0, y1)).
     """
@@ -28,7 +28,7 @@ def half_plane(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> list
 
 
 def cut_segment(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> tuple[Point, Point] | None:
-    """Return both ends of the line a·x = c inside the rectangle; None if the line misses it."""
+    """Return both ends of the line a·x = c inside the rectangle, or None if the line misses it."""
     (x0, x1), (y0, y1) = span
     corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
     value = [float(a[0]) * x + float(a[1]) * y - c for x, y in corners]

@@ -1,4 +1,4 @@
-"""Live chart of incumbent, bound and gap; steps are never smoothed."""
+"""Draw the live chart of incumbent, bound and gap. Steps are never smoothed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from octweb.figures.growth import LEGEND, TOP, mark_moment, until
 
 
 def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
-    """Return Plotly JSON of progress records in their order. Colours are CSS variables that the page resolves.
+    """Return Plotly JSON of progress records in order. Colours are CSS variables that the page resolves.
 
-    Lines are labelled at their ends, so the legend has only the dots: a phone has little room for it.
-    An unknown bound or incumbent has no line. The y-axis starts near the first incumbent.
-    The last values hold until `now` (seconds), since a search that finds nothing new writes no record.
-    A bracket at the end shows the gap. `at` is the `line` of the record whose tree the page shows.
+    Lines are labelled at their ends, so the legend lists only the dots: a phone has little space for it. An unknown
+    bound or incumbent has no line. The y-axis starts near the first incumbent. The last values are extended to `now`
+    (seconds), because a search without news writes no record. A bracket at the end shows the gap. `at` is the `line` of
+    the record whose tree the page shows.
     """
     steps = [r for r in records if r.get("t") is not None]
     incumbent = [(r["t"], r["incumbent"]) for r in steps if r.get("incumbent") is not None]
@@ -24,7 +24,7 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
         bound = _until(bound, end)
     data: list[dict[str, Any]] = []
     if bound and incumbent:
-        # There is no gap before the first incumbent, so the tinted area begins there.
+        # before the first incumbent there is no gap, so the tinted area begins there
         data.append(_line(_from(bound, incumbent[0][0]), "gap", {"width": 0}) | {"hoverinfo": "skip"})
         data.append(
             _line(incumbent, "gap", {"width": 0})
@@ -63,7 +63,7 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
 def _bracket(
     incumbent: list[tuple[float, float]], bound: list[tuple[float, float]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the line of the gap at the right end, and labels of incumbent, bound and gap."""
+    """Return the line of the gap at the right end, and the labels of incumbent, bound and gap."""
     ends = [("best", incumbent, "var(--incumbent)", "top"), ("bound", bound, "var(--bound)", "bottom")]
     words = [
         _end_label(points[-1], f"{name} {points[-1][1]:.4g}", colour, anchor if incumbent and bound else "middle")
@@ -96,7 +96,7 @@ def _until(points: list[tuple[float, float]], end: float) -> list[tuple[float, f
 
 
 def _from(points: list[tuple[float, float]], start: float) -> list[tuple[float, float]]:
-    """Return the steps from `start` on, beginning with the value that held at `start`."""
+    """Return the steps from `start` on. They begin with the value that applied at `start`."""
     before = [value for t, value in points if t <= start]
     return [(start, before[-1] if before else points[0][1]), *((t, value) for t, value in points if t > start)]
 
@@ -118,7 +118,7 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
     layout: dict[str, Any] = {
         "margin": {"l": 56, "r": 96, "t": TOP, "b": 44},
         "height": 360,
-        "uirevision": "progress",  # keeps the user's zoom when the lines get longer
+        "uirevision": "progress",  # keeps the user's zoom while the lines grow
         "showlegend": True,
         "legend": dict(LEGEND),
         "xaxis": {

@@ -1,4 +1,4 @@
-"""Figures of calibration, ROC, and precision against recall."""
+"""Draw calibration, ROC curve, and precision against recall."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _leaf_points(points: Sequence[dict[str, Any]], style: Any, most: int) -> dic
 def roc_figure(
     curve: Any, positive: str, negative: str, *, own: tuple[int, int], cheapest: tuple[int, int] | None = None
 ) -> dict[str, Any]:
-    """Return Plotly JSON of the ROC curve, a dot for each cut-off.
+    """Return Plotly JSON of the ROC curve, with a dot for each cut-off.
 
-    `own` holds the true and false positives of the tree, `cheapest` those of the cut-off with the least cost.
+    `own` is the pair of true and false positives of the tree, `cheapest` that of the cut-off with the least cost.
     """
     x = 100 * curve.fall_out
     y = 100 * curve.recall
@@ -171,7 +171,7 @@ def _mark_point(
 
 
 def _share_axis(first: str, second: str, **more: Any) -> dict[str, Any]:
-    """Return an axis in percent. A title that is too long for one line has two lines."""
+    """Return an axis in percent. A title that is too long for one line takes two."""
     options = axis(**more, **PERCENT)
     between = " " if len(first) + len(second) < TITLE else "<br>"
     options["title"]["text"] = escape(first) + between + escape(second)

@@ -1,4 +1,4 @@
-"""Figure of the Pareto front of sensitivity and specificity."""
+"""Draw the Pareto front of sensitivity and specificity."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def reach_figure(
     bounds: Sequence[dict[str, float]] = (),
     finished: bool = False,
 ) -> dict[str, Any]:
-    """Return Plotly JSON. `points` ascend by sensitivity; `chosen` is the index of the highlighted one.
+    """Return Plotly JSON of the front.
 
-    A point has `sensitivity`, `specificity`, `bound` (0 to 1) and `proved`. Its customdata is its index.
-    `bounds` come from `frontier_bounds`. A required sensitivity between two points has the specificity of the next.
+    `points` ascend by sensitivity, and `chosen` is the index of the highlighted one. A point has `sensitivity`,
+    `specificity`, `bound` (0 to 1) and `proved`. Its customdata is its index. `bounds` come from `frontier_bounds`. A
+    required sensitivity between two points gets the specificity of the next.
     """
     x = [100 * p["sensitivity"] for p in points]
     data: list[dict[str, Any]] = [
@@ -63,7 +64,7 @@ def reach_figure(
 
 
 def _trees(points: Sequence[dict[str, Any]], chosen: int | None) -> dict[str, Any]:
-    """Return one marker for each tree."""
+    """Return one marker per tree."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -82,12 +83,12 @@ def _trees(points: Sequence[dict[str, Any]], chosen: int | None) -> dict[str, An
 
 
 def marker_size(points: int, is_chosen: bool) -> int:
-    """Return the size in pixels; smaller for many points, so neighbours stay apart."""
+    """Return the size in pixels. With many points, markers are smaller, so that neighbours stay apart."""
     return 13 if is_chosen else 9 if points <= 40 else 6
 
 
 def describe_point(point: dict[str, Any]) -> str:
-    """Describe a point in words."""
+    """Describe a point in words for its tooltip."""
     proof = "proved" if point["proved"] else f"not proved: {open_bound_text(point)}"
     return (
         f"sensitivity {points_text(point['sensitivity'])} %, specificity {points_text(point['specificity'])} %, {proof}"

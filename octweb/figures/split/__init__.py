@@ -1,4 +1,4 @@
-"""Figures of one split and the training rows at its node."""
+"""Draw figures of one split and the training rows at its node."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from trainer.tree.splits import Interval, Linear, Missing, Subset, Threshold, go
 
 
 def split_figures(tree: Tree, node_id: int, X: FloatArray, codes: CodeArray) -> list[dict[str, Any]]:
-    """Return dicts with title, note and figure (Plotly JSON) of the split at `node_id`; none for a leaf.
+    """Return dicts with title, note and figure (Plotly JSON) of the split at `node_id`, or [] for a leaf.
 
-    Splits on one ordered column also have `warning` and `undeclared`, which are about special values.
-    `X` (n, columns) is the training set, `codes` (n,) holds its class codes.
+    Splits on one ordered column also have `warning` and `undeclared`, which concern special values. `X` (n, columns) is
+    the training set, and `codes` (n,) are its class codes.
     """
     node = tree.nodes[node_id]
     if node.split is None:
@@ -39,7 +39,7 @@ def _linear_pictures(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
     return [sum_picture(scene, split), coefficient_picture(scene, split)]
 
 
-# Kind of a split → the function that draws its figures. `trainer.tree.splits.KINDS` lists the kinds.
+# kind of split → function that draws its figures; `trainer.tree.splits.KINDS` lists the kinds
 PICTURES: dict[str, Callable[[SplitScene, Any], list[dict[str, Any]]]] = {
     Threshold.kind: threshold_pictures,
     Interval.kind: interval_pictures,
@@ -50,7 +50,7 @@ PICTURES: dict[str, Callable[[SplitScene, Any], list[dict[str, Any]]]] = {
 
 
 def _reaching(tree: Tree, node_id: int, X: FloatArray) -> np.ndarray:
-    """Return the indices of the rows of X that reach the node. Only the path to the node is evaluated."""
+    """Return the indices of the rows of X that reach the node. Only the path to it is evaluated."""
     rows = np.arange(len(X))
     path = tree.path_to(node_id)
     for at, following in itertools.pairwise(path):

@@ -1,4 +1,4 @@
-"""Histograms of one column with the thresholds of its split."""
+"""Draw histograms of one column with the thresholds of its split."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trainer.tree.splits import Interval, Missing, Split, Threshold
 
 
 def threshold_pictures(scene: SplitScene, split: Threshold) -> list[dict[str, Any]]:
-    """Return a histogram of the column, with a curve of misclassified rows if several thresholds are possible."""
+    """Return a histogram of the column. If several thresholds are possible, add a curve of misclassified rows."""
     picture = _column_picture(scene, split, [split.threshold])
     costs = threshold_costs(scene.tree, scene.node.id, scene.X, scene.codes)
     if costs is not None and len(costs.low) > 1:
@@ -37,7 +37,7 @@ def interval_pictures(scene: SplitScene, split: Interval) -> list[dict[str, Any]
 
 
 def missing_pictures(scene: SplitScene, split: Missing) -> list[dict[str, Any]]:
-    """Return a histogram with the empty cells on the left and the rows with a value on the right."""
+    """Return a histogram with the empty cells on the left, and the rows with a value on the right."""
     values = scene.X[:, split.feature]
     known = values[np.isfinite(values)]
     low = float(known.min()) if len(known) else 0.0
@@ -49,7 +49,7 @@ def _column_picture(scene: SplitScene, split: Split, cuts: Sequence[float]) -> d
     (feature,) = split.used
     values = scene.X[:, feature]
     yes, no = scene.heads
-    # an interval without an upper limit has its yes side on the right
+    # without an upper limit, the yes side of an interval is on the right
     heads = (yes, no) if np.isfinite(cuts[-1]) else (no, yes)
     figure = histogram_figure(
         values,

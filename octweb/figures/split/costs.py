@@ -1,4 +1,4 @@
-"""Misclassified rows of a node for every threshold of its split."""
+"""Count misclassified rows of a node for every threshold of its split."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from trainer.tree.splits import goes_left
 
 @dataclass(frozen=True, kw_only=True)
 class CutCosts:
-    """Candidate thresholds of a column at a node, ascending, with their counts; arrays have shape (m,).
+    """Candidate thresholds of a column at a node, ascending, with counts. Arrays have shape (m,).
 
-    Entry i holds for every threshold t with low[i] ≤ t < high[i]. The rest of the tree stays as it is.
+    Entry i applies to every threshold t with low[i] ≤ t < high[i]. The rest of the tree is unchanged.
     """
 
     column: str
@@ -25,50 +25,50 @@ class CutCosts:
     yes: np.ndarray  # int64 counts of the rows that go left
     wrong: np.ndarray  # int64 counts of the rows misclassified below the node
     own: float  # threshold of the tree
-    nobody: int  # rows misclassified if every row with a value goes right
-    everybody: int  # rows misclassified if every row with a value goes left
-    known: int  # rows that go left if every row with a value does
+    nobody: int  # rows misclassified if all rows with a value go right
+    everybody: int  # rows misclassified if all rows with a value go left
+    known: int  # rows that go left if all rows with a value do
     rows: int
     # rows that go left if no row with a value does: the rows with an empty cell, if the split sends them left
     least: int = 0
 
     def cut(self, place: int) -> float:
-        """Return the shortest decimal in the interval of entry `place`; the tree's threshold if that lies in it."""
+        """Return the shortest decimal in the interval of entry `place`, or the tree's threshold if the interval contains it."""
         low = float(self.low[place])
         high = float(self.high[place])
         return self.own if low <= self.own < high else shortest_between(low, high)
 
     def written(self, place: int) -> str:
-        """Return the threshold of entry `place` as text, formatted like the splits on its column."""
+        """Return the threshold of entry `place` as text, formatted like splits on its column."""
         return column_number(self.column, self.cut(place))
 
     @property
     def cuts(self) -> list[float]:
-        """All thresholds. Call `thinned` first if there are many: each shortest decimal takes time."""
+        """All thresholds. If there are many, call `thinned` first, because each shortest decimal takes time."""
         return [self.cut(i) for i in range(len(self.low))]
 
     @property
     def at(self) -> int:
-        """Index of the tree's threshold: −1 if no row with a value goes left, m if every one does."""
+        """Index of the tree's threshold: −1 if no row with a value goes left, m if all do."""
         if self.own >= self.high[-1]:
             return len(self.low)
         return int(np.searchsorted(self.low, self.own, side="right")) - 1
 
     @property
     def now(self) -> int:
-        """Rows misclassified with the tree's threshold."""
+        """Number of rows misclassified with the tree's threshold."""
         at = self.at
         return self.nobody if at < 0 else self.everybody if at == len(self.low) else int(self.wrong[at])
 
     @property
     def best(self) -> int:
-        """Index of the fewest misclassified rows. The tree's threshold wins ties, else the first index does."""
+        """Index with the fewest misclassified rows. The tree's threshold wins ties, otherwise the first index does."""
         at = self.at
         fewest = int(self.wrong.min())
         return at if 0 <= at < len(self.low) and self.wrong[at] == fewest else int(self.wrong.argmin())
 
     def thinned(self, most: int) -> CutCosts:
-        """Keep at most `most` + 2 entries: the best of each of `most` pieces, the best of all, and the tree's."""
+        """Return at most `most` + 2 entries: the best of each of `most` pieces, the overall best, and the tree's."""
         if len(self.low) <= most:
             return self
         pieces = np.array_split(np.arange(len(self.low)), most)
@@ -82,14 +82,14 @@ class CutCosts:
 def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> CutCosts | None:
     """Count misclassified rows for every threshold of the split "column ≤ c" at `node`.
 
-    `X` (n, columns) holds the rows that reach the node, `codes` (n,) their class codes.
-    Returns None for other splits, and if the rows have fewer than two values.
+    `X` (n, columns) are the rows that reach the node, and `codes` (n,) their class codes. Returns None for other
+    splits, and if the rows have fewer than two distinct values.
     """
     v = tree.nodes[node]
     if v.split is None or v.split.cut is None:
         return None
     feature, own = v.split.cut
-    order = np.argsort(X[:, feature], kind="stable")  # empty cells are NaN, which sorts to the end
+    order = np.argsort(X[:, feature], kind="stable")  # empty cells are NaN, which sort to the end
     x = X[order, feature]
     empty_yes = bool(v.split.empty_goes_left)
     known = int(np.isfinite(X[:, feature]).sum())
@@ -116,9 +116,9 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
 
 
 def _wrong(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> np.ndarray:
-    """Return 1 for each row that the subtree at `node` misclassifies, else 0, int64 (n,).
+    """Return 1 for each row that the subtree at `node` misclassifies, otherwise 0, int64 (n,).
 
-    Every row is evaluated, even those that would not reach the node.
+    Every row is evaluated, even if it would not reach the node.
     """
     labels = np.zeros(len(X), np.int32)
     waiting = [(node, np.arange(len(X)))]

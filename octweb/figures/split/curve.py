@@ -1,4 +1,4 @@
-"""Curve of misclassified rows by threshold, alone or below a histogram."""
+"""Draw misclassified rows by threshold, alone or below a histogram."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from octweb.figures.split.costs import CutCosts
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import axis, escape, frame, short, whole_ticks
 
-MOST_CUTS = 400  # points of the curve on its own, in a figure of 300 px
-MOST_STOPS = 2000  # positions of a movable threshold; with more, some values are skipped, and the counts stay exact
+MOST_CUTS = 400  # maximum points of the curve on its own, in a figure of 300 px
+MOST_STOPS = 2000  # maximum positions of a movable threshold; beyond it, some values are skipped, but counts stay exact
 LENGTH = 40  # letters that fit below a figure of 300 px
 NARROW = 30  # letters that fit beside the words that save the threshold
-# Shares of the height: the curve ends at LOWER, and the histogram begins at UPPER.
+# shares of the height: the curve ends at LOWER, and the histogram begins at UPPER
 LOWER = 0.24
 UPPER = 0.43
 HEIGHT = 308  # pixels, with one line for the legend
-LESS = 12  # pixels of the top margin that are free, because the headings of both sides are short here
+LESS = 12  # pixels of the top margin that are free, because both headings are short here
 NUMBERS = 0.08  # share of the height that the tick labels take
 
 
@@ -39,14 +39,14 @@ def threshold_figure(costs: CutCosts, name: str) -> dict[str, Any]:
 def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, Any]:
     """Return the histogram with the curve below it, on the same x-axis.
 
-    `layout.meta` holds the counts that the page needs to move the threshold.
-    Names of what the page moves: shapes cut, reach and now; annotations yes, no and wrong.
+    `layout.meta` has the counts that the page needs to move the threshold. The page moves these parts by name: shapes
+    cut, reach and now; annotations yes, no and wrong.
     """
     costs = costs.thinned(MOST_STOPS)
     layout = figure["layout"]
     heads = figure["layout"]["annotations"][:2]
     others = figure["layout"]["annotations"][2:]
-    # keeps space below the axis for the handle that the page draws
+    # space below the axis for the handle that the page draws
     below = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}
     titled = layout["xaxis"] | {"title": {"text": ""}, "tickfont": {"size": 11}} | below
     changed = {
@@ -58,7 +58,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
         "shapes": [_solid(costs.own), _dotted_line(costs.own, 0, UPPER - NUMBERS) | {"name": "reach"}, _ring(costs)],
         "annotations": [
             *(
-                # clears the highest number of the axis
+                # avoids the highest number of the axis
                 head | {"name": word, "font": head["font"] | {"weight": 600}, "yshift": 4}
                 for head, word in zip(heads, ("yes", "no"), strict=True)
             ),
@@ -73,7 +73,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
 
 
 def lowest_words(costs: CutCosts) -> str:
-    """Describe the fewest misclassified rows and their threshold."""
+    """State the fewest misclassified rows, and their threshold."""
     return f"fewest, {int(costs.wrong[costs.best]):,}, at {costs.written(costs.best)}"
 
 
@@ -94,7 +94,7 @@ def _traces(costs: CutCosts) -> list[dict[str, Any]]:
 
 
 def _wrong_axis(costs: CutCosts) -> dict[str, Any]:
-    """Return the axis of the curve, with ticks at the fewest and the most misclassified rows."""
+    """Return the y-axis of the curve, with ticks at the fewest and the most misclassified rows."""
     ends = sorted({int(costs.wrong.min()), int(costs.wrong.max())})
     air = 0.12 * (ends[-1] - ends[0]) or 1
     return axis(
@@ -118,7 +118,7 @@ def _dotted_line(x: float, low: float, high: float) -> dict[str, Any]:
 
 
 def _ring(costs: CutCosts) -> dict[str, Any]:
-    """Return a circle around the point of the curve at the tree's threshold."""
+    """Return a circle around the curve's point at the tree's threshold."""
     return {
         "type": "circle", "name": "now", "xsizemode": "pixel", "ysizemode": "pixel", "yref": "y2",
         "xanchor": costs.own, "yanchor": costs.now, "x0": -6, "x1": 6, "y0": -6, "y1": 6,
@@ -133,7 +133,7 @@ def _caption(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
 
 
 def _meta(costs: CutCosts) -> dict[str, Any]:
-    """Return what the page needs to move the threshold: the columns and fields of `costs`, and the thresholds."""
+    """Return what the page needs to move the threshold: columns and fields of `costs`, and all thresholds."""
     lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "yes", "wrong")}
     meta = {
         name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "least", "rows")

@@ -1,4 +1,4 @@
-"""Gini impurity of a split, and the best threshold of one column."""
+"""Compute the Gini impurity of a split, and the best threshold of a column."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def gini_rows(codes: CodeArray, left: np.ndarray, classes: int) -> float:
 def best_threshold(values: FloatArray, codes: CodeArray, classes: int) -> tuple[float, float] | None:
     """Return the threshold of `values` (n,) with the lowest Gini impurity in rows, and that impurity.
 
-    Thresholds lie between neighbouring values and have the fewest digits. Missing values go right.
-    Returns None if there are fewer than two values.
+    The threshold lies between neighbouring values and has the fewest digits. Missing values go right. Returns None if
+    there are fewer than two distinct values.
     """
     known = ~np.isnan(values)
     order = np.argsort(values[known], kind="stable")

@@ -1,6 +1,6 @@
-"""Figures of a linear split in two columns.
+"""Draw figures of a linear split on two columns.
 
-a  coefficients of the line      c  its threshold
+    a  coefficients of the line      c  its threshold
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _rings(points: FloatArray) -> dict[str, Any]:
         "type": "scatter",
         "mode": "markers",
         "name": "nearest to the line",
-        "showlegend": False,  # the note explains the rings, and an entry of that length would wrap the legend
+        "showlegend": False,  # the note explains the rings; an entry of that length would wrap the legend
         "x": points[:, 0].tolist(),
         "y": points[:, 1].tolist(),
         "marker": {"symbol": "circle-open", "size": 14, "color": "var(--ink)", "line": {"width": 1.75}},
@@ -119,7 +119,7 @@ def _plane_shapes(
     span: Sequence[Sequence[float]],
     styles: Sequence[ClassStyle],
 ) -> list[dict[str, Any]]:
-    """Return both half-planes in the colour of the majority class of their side, the dashed margin and the line."""
+    """Return both half-planes in the colour of their side's majority class, the dashed margin, and the line."""
     shapes: list[dict[str, Any]] = []
     for child, sign in ((scene.node.left, 1.0), (scene.node.right, -1.0)):
         corners = half_plane(sign * a, sign * c, span)
@@ -144,7 +144,7 @@ def _plane_shapes(
 
 
 def _side_words(scene: SplitScene) -> list[dict[str, Any]]:
-    """Annotate the rows of each side above the figure, in the colour of its majority class."""
+    """Return the row counts of both sides as annotations above the figure, with the colour of their majority class."""
     notes = []
     styles = class_styles(scene.tree.classes)
     for child, answer, x in ((scene.node.left, "yes", 0), (scene.node.right, "no", 1)):
@@ -167,7 +167,7 @@ def _side_words(scene: SplitScene) -> list[dict[str, Any]]:
 
 
 def _shares(scene: SplitScene) -> str:
-    """Describe the majority class of each side and its share of the rows there."""
+    """State the majority class of each side and its share of the rows there."""
     words = []
     for child, answer in ((scene.node.left, "yes"), (scene.node.right, "no")):
         v = scene.tree.nodes[child]
@@ -178,7 +178,7 @@ def _shares(scene: SplitScene) -> str:
 
 
 def _nearest(values: FloatArray, finite: np.ndarray) -> list[int]:
-    """Return the row nearest to the line on each side; empty if a side has no rows. `values` is a·x − c."""
+    """Return the row nearest to the line on each side, or [] if a side has no rows. `values` is a·x − c."""
     near = []
     for side in (values <= 0, values > 0):
         rows = np.flatnonzero(side & finite)
@@ -195,7 +195,7 @@ def _margin_words(distances: Sequence[float]) -> str:
 
 
 def single_column(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
-    """Return a figure of the better of both columns alone, with its best threshold; empty if neither can be split."""
+    """Return a figure of the better of the two columns alone, with its best threshold. [] if neither can be split."""
     columns = []
     for feature in split.features:
         best = best_threshold(scene.X[:, feature], scene.codes, len(scene.tree.classes))
@@ -220,7 +220,7 @@ def single_column(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
 
 
 def _sample(rows: np.ndarray, codes: CodeArray) -> np.ndarray:
-    """Sample about MAX_POINTS of `rows` with a fixed seed: an equal share of each class, at least one row each."""
+    """Sample about MAX_POINTS of `rows` with a fixed seed: an equal share of each class, and at least one row of each."""
     if len(rows) <= MAX_POINTS:
         return rows
     rng = np.random.default_rng(SEED)

@@ -1,4 +1,4 @@
-"""Data and sentences shared by all figures of a split."""
+"""Share data and sentences between all figures of a split."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEPARATION = (
 
 @dataclass(frozen=True, kw_only=True)
 class SplitScene:
-    """A branch node with its rows `X` (n, columns), their class codes `codes` and the mask `left` of its split."""
+    """A branch node with its rows `X` (n, columns), their class codes `codes`, and the mask `left` of its split."""
 
     tree: Tree
     node: Node
@@ -44,7 +44,7 @@ class SplitScene:
 
 
 def separation_words(scene: SplitScene) -> str:
-    """Describe how well the split separates the classes; "" if all rows have one class.
+    """State how well the split separates the classes. "" if all rows have one class.
 
     The measure is the share of the Gini impurity that remains.
     """
@@ -60,7 +60,7 @@ def separation_words(scene: SplitScene) -> str:
 
 
 def codes_words(scene: SplitScene, feature: int) -> str:
-    """Describe how many rows go to each side because their value is a declared or likely special value."""
+    """State how many rows go to each side because their value is a declared or likely special value."""
     column = scene.tree.schema[feature]
     values = scene.X[:, feature]
     codes = _codes_here(scene, feature)
@@ -77,12 +77,12 @@ def codes_words(scene: SplitScene, feature: int) -> str:
 
 
 def undeclared_codes(scene: SplitScene, feature: int) -> tuple[float, ...]:
-    """Return values of a column that look like special values; empty if the user declared any."""
+    """Return values of a column that look like special values. Empty if the user has declared any."""
     return () if scene.tree.schema[feature].special else tuple(_codes_here(scene, feature))
 
 
 def weighed_codes_words(scene: SplitScene, features: Iterable[int]) -> str:
-    """Describe how many rows have a declared or likely special value in a column of a weighted sum."""
+    """State how many rows have a declared or likely special value in a column of a weighted sum."""
     codes_by_feature = {f: codes for f in dict.fromkeys(features) if (codes := _codes_here(scene, f))}
     if not codes_by_feature:
         return ""
@@ -99,7 +99,7 @@ def weighed_codes_words(scene: SplitScene, features: Iterable[int]) -> str:
 
 
 def _codes_here(scene: SplitScene, feature: int) -> dict[float, int]:
-    """Count the rows of each declared special value, or of each likely one if none is declared."""
+    """Count the rows of each declared special value or, if none is declared, of each likely one."""
     column = scene.tree.schema[feature]
     values = scene.X[:, feature]
     if column.kind is not ColumnKind.NUMERIC:
@@ -109,7 +109,7 @@ def _codes_here(scene: SplitScene, feature: int) -> dict[float, int]:
 
 
 def missing_words(values: FloatArray, split: Split) -> str:
-    """Describe to which side rows with an empty cell go; "" if no cell is empty."""
+    """State to which side rows with an empty cell go. "" if no cell is empty."""
     missing = int(np.isnan(values).sum())
     if not missing:
         return ""

@@ -1,4 +1,7 @@
-"""`manage.py dossier MODEL.json DATA --output FOLDER`: write a dossier, or verify one (`--check FOLDER`)."""
+"""Write a dossier, or verify one with `--check FOLDER`.
+
+Called as `manage.py dossier MODEL.json DATA --output FOLDER`.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +153,7 @@ def _empty(folder: Path) -> Path:
 
 
 def _about(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the texts of the file `--about`, overridden by the other options."""
+    """Return the texts in the file `--about`. Other options override them."""
     texts: dict[str, Any] = {}
     if options["about"]:
         texts = json.loads(Path(options["about"]).read_text(encoding="utf-8"))
@@ -164,7 +167,7 @@ def _about(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trusted_fingerprints(texts: list[str]) -> frozenset[str]:
-    """Return the fingerprints of the given keys, or of this installation's keys if none are given."""
+    """Return the fingerprints of the keys in `texts` or, if there are none, of this installation's keys."""
     fingerprints = set()
     for text in texts:
         plain = text.strip().lower().replace(":", "")
