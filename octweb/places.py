@@ -1,4 +1,4 @@
-"""Paths of octweb in the project folder or an installed wheel."""
+"""Find the folders of octweb, in the project or in an installed wheel."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 PACKAGE = Path(__file__).resolve().parent
-ROOT = PACKAGE.parent  # folder of the project; site-packages in an installation
-# a wheel holds templates, static files, checkers and proof-format.md here (see pyproject.toml)
+ROOT = PACKAGE.parent  # project folder, or site-packages in an installation
+# a wheel contains templates, static files, checkers and proof-format.md here (see pyproject.toml)
 _PACKED = PACKAGE / "_packed"
 INSTALLED = _PACKED.is_dir()
 FILES = _PACKED if INSTALLED else ROOT
 DOCUMENTATION = _PACKED / "site" if INSTALLED else ROOT / "build" / "docs"  # `make docs` writes here
-# -P keeps a child process from importing modules out of its working folder.
+# -P keeps a child process from importing modules from its working folder
 COMMAND = [sys.executable, "-P", "-m", "octweb"] if INSTALLED else [sys.executable, str(ROOT / "manage.py")]
 
 

@@ -1,4 +1,4 @@
-"""Keep stored files readable by their owner only."""
+"""Keep stored files readable only by their owner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.cli import COMMANDS
 log = logging.getLogger(__name__)
 
 OTHERS = 0o077  # permission bits of group and others
-# These commands write files for their caller, so the umask of the caller applies.
+# these commands write files for their caller, so the caller's umask applies
 FILE_COMMANDS = frozenset([*COMMANDS, "dossier"])
 
 
@@ -24,7 +24,7 @@ def protect_new_files() -> None:
 def protect_folder(folder: Path) -> None:
     """Remove permissions of others from a folder and its content, without following links.
 
-    Shared folders such as /tmp stay unchanged.
+    Shared folders, such as /tmp, stay unchanged.
     """
     if not folder.is_dir():
         return
@@ -41,12 +41,12 @@ def protect_folder(folder: Path) -> None:
 
 
 def _take_rights(path: Path) -> bool:
-    """Remove the permissions of others from one file. Return False if it belongs to another user."""
+    """Remove the permissions of others from a file. Return False if it belongs to another user."""
     try:
         mode = path.lstat().st_mode
         if not stat.S_ISLNK(mode) and mode & OTHERS:
             path.chmod(stat.S_IMODE(mode) & ~OTHERS)
-    except FileNotFoundError:  # another process removed the file meanwhile
+    except FileNotFoundError:  # another process has removed the file meanwhile
         return True
     except PermissionError:
         return False

@@ -1,4 +1,4 @@
-"""Thumbnail of a large tree for a corner of the page."""
+"""Draw a thumbnail of a large tree for a corner of the page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trainer.tree.render.palette import class_styles, distinct_styles, escape, f
 WIDTH = 280
 HEIGHT = 116
 EDGE = 8
-MANY = 0.1  # share of the rows; an edge with more rows is drawn thicker
+MANY = 0.1  # share of the rows; edges with more rows are thicker
 
 
 def tree_map(tree: Tree) -> dict[str, Any]:
-    """Return Plotly JSON of edges and leaves; leaves have the colours of their classes.
+    """Return Plotly JSON of edges and leaves. Leaves have the colours of their classes.
 
-    `layout.meta.nodes` holds the position of every node in pixels, so the page can frame the visible ones.
+    `layout.meta.nodes` has the position of every node in pixels, so the page can mark the visible ones.
     """
     x, y = _places(tree)
     data = [_edges(tree, x, y, thick=False), _edges(tree, x, y, thick=True)]

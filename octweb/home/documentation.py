@@ -23,7 +23,7 @@ TYPES = {
 
 @require_safe
 def documentation(request: HttpRequest, page: str = "") -> HttpResponse:
-    """Return a file of the site; without a site, a page that shows the source text and how to build the site."""
+    """Return a file of the site. Without a site, return a page with the source text and how to build the site."""
     site = settings.DOCS_DIR
     if not (site / "index.html").is_file():
         return _page_as_text(request, page)
@@ -33,12 +33,12 @@ def documentation(request: HttpRequest, page: str = "") -> HttpResponse:
     kind = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     if kind.startswith("text/"):
         kind += "; charset=utf-8"
-    # The browser checks the ETag at each visit, so a new build shows at once.
+    # the browser checks the ETag at each visit, so a new build appears at once
     return HttpResponse(path.read_bytes(), content_type=kind, headers={"Cache-Control": "no-cache"})
 
 
 def _page_as_text(request: HttpRequest, page: str) -> HttpResponse:
-    """Return the source of a documentation page with links to all others, if the sources are installed."""
+    """Return the source of a documentation page, with links to all others. 404 if it is not installed."""
     sources = settings.SHIPPED / "docs"
     names = sorted(path.relative_to(sources).with_suffix(".html").as_posix() for path in sources.rglob("*.md"))
     file_name = page or "index.html"
@@ -49,12 +49,15 @@ def _page_as_text(request: HttpRequest, page: str) -> HttpResponse:
 
 
 def file_of(site: Path, page: str) -> Path | None:
-    """Return the file of a path below /docs/, `index.html` for a folder. None if it is missing or outside the site."""
+    """Return the file for a path below /docs/, or None if it is missing or outside the site.
+
+    For a folder, this is its `index.html`.
+    """
     if any(part.startswith(".") for part in page.split("/")):
         return None
     try:
         root = site.resolve()
-        path = (root / page.lstrip("/")).resolve()  # a symbolic link may lead out of the site
+        path = (root / page.lstrip("/")).resolve()  # resolve, because a symbolic link may lead out of the site
         if page == "" or page.endswith("/"):
             path = path / "index.html"
         return path if path.is_relative_to(root) and path.is_file() else None

@@ -1,7 +1,8 @@
-"""Describe the tree of the first page, whose model file is shipped.
+"""Describe the example tree of the home page, whose model file is shipped.
 
-`octweb samples` writes breast-cancer.csv. This made the file, and a test checks its proof against the rows of the sample:
-`octweb train breast-cancer.csv --target diagnosis --method exact --depth 2 --test-share 0.25 --output example.json`
+`octweb samples` writes breast-cancer.csv. The following command made the file, and a test checks its proof against the
+rows of the sample: `octweb train breast-cancer.csv --target diagnosis --method exact --depth 2 --test-share 0.25
+--output example.json`
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from trainer.training.claims import read_claim
 from trainer.tree.file import read_model
 
 FILE = Path(__file__).with_name("example.json")
-SLUG = "breast-cancer"  # sample that trained the tree
+SLUG = "breast-cancer"  # sample on which the tree was trained
 
 
 def example_sample() -> Sample:
-    """Return the sample that trained the tree."""
+    """Return the sample on which the tree was trained."""
     return next(sample for sample in SAMPLES if sample.slug == SLUG)
 
 
 @cache
 def example_tree() -> dict[str, Any]:
-    """Return the tree for the browser, its claim, and its correct rows beside those of one answer for all."""
+    """Return the tree for the browser, its claim, and its correct rows next to those of one answer for all."""
     model = read_model(FILE)
     claim = read_claim(model.certificate)
     rate = base_rate(model)

@@ -1,4 +1,4 @@
-"""Glossary page."""
+"""Show the glossary page."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from octweb.core.words import GLOSSARY
 @login_required
 @require_GET
 def glossary_page(request: HttpRequest) -> HttpResponse:
-    """Show all words in alphabetical order."""
+    """Show all glossary words in alphabetical order."""
     return render(request, "home/glossary.html", {"words": sorted(GLOSSARY.items(), key=lambda item: item[0].lower())})

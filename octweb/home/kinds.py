@@ -1,4 +1,4 @@
-"""Kinds of objects that users can delete, with functions, pages and consequences."""
+"""Define the kinds of objects that users can delete, and the consequences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trainer.tree.numbers import count_words
 
 @dataclass(frozen=True, kw_only=True)
 class DeletableKind:
-    """A kind of object, and what pages need to delete and restore one.
+    """A kind of object that users can delete, with what pages need to delete and restore one.
 
     `depends` returns sentences about the consequences of a deletion. `after` is the page shown after it.
     """
@@ -44,7 +44,7 @@ class DeletableKind:
 
 
 def users_of(thing: Any) -> list[tuple[str, str]]:
-    """Return URLs and labels of the lists of runs, experiments and workbenches of a data set; empty for other kinds."""
+    """Return URL and label of the lists of a data set's runs, experiments and workbenches. Empty for other kinds."""
     if not isinstance(thing, Dataset):
         return []
     links = [("searches", "See its runs and experiments")] if _uses(thing, "runs", "experiments") else []

@@ -1,4 +1,4 @@
-"""Search page and Ctrl K field over all kinds of objects."""
+"""Search all kinds of objects, for the search page and the Ctrl K field."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from octweb.registry.models import TreeModel
 from octweb.runs.models import TrainingRun
 from octweb.workbench.models import Workbench
 
-EACH = 6  # hits of one kind below the search field; the page shows more
+EACH = 6  # maximum hits of one kind below the search field; the page shows more
 ON_PAGE = 40
-SEARCHED = 500  # data sets whose columns a search reads
+SEARCHED = 500  # a search reads the columns of at most this many data sets
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hit:
-    """A hit: kind, name, description, URL."""
+    """A search hit: kind, name, description and URL of an object."""
 
     kind: str
     name: str
@@ -37,14 +37,14 @@ class Hit:
 
 
 def search(user: Any, text: str, each: int) -> list[Hit]:
-    """Return visible objects that match every word of the text, at most `each` of a kind."""
+    """Return visible objects that match every word of the text, at most `each` of each kind."""
     return [hit for source in SOURCES for hit in source(user, text, each)] if text.split() else []
 
 
 @login_required
 @require_GET
 def search_page(request: HttpRequest) -> HttpResponse:
-    """Return the page, or the hits for the Ctrl K field with `?format=json`."""
+    """Show the search page. With `?format=json`, return the hits for the Ctrl K field."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     if request.GET.get("format") == "json":
         hits = search(request.user, text, EACH + 1)

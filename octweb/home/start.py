@@ -1,4 +1,4 @@
-"""Train on a sample in one click, for new users."""
+"""Train on a sample with one click, for new users."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST_RUN: dict[str, Any] = {
 
 
 def first_samples() -> list[Sample]:
-    """Return the samples that the first page offers."""
+    """Return the samples that the home page offers."""
     by_slug = {s.slug: s for s in SAMPLES}
     return [by_slug[slug] for slug in FIRST_SAMPLES]
 
@@ -42,9 +42,9 @@ def first_run() -> dict[str, Any]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def start_sample(request: HttpRequest, slug: str) -> HttpResponse:
-    """Ask whether to train on a sample, for visitors who signed in for it; on POST, train. 404 for an unknown sample.
+    """Train on a sample. A GET asks for confirmation, a POST trains. 404 for an unknown sample.
 
-    Where there is a demo, a POST without an account begins one.
+    On a demo server, a POST without an account begins a demo.
     """
     if slug not in FIRST_SAMPLES:
         raise Http404("There is no such sample.")
@@ -60,7 +60,7 @@ def start_sample(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _train(request: HttpRequest, slug: str) -> HttpResponse:
-    """Store a sample for the user, train an optimal small tree on it, and open the run."""
+    """Store the sample as a data set of the user, train a small optimal tree on it, and open the run."""
     dataset = None
     try:
         dataset = samples.load(owner=request.user, slug=slug)

@@ -1,4 +1,4 @@
-"""Pages to delete objects after a confirmation, and to restore them."""
+"""Delete objects after a confirmation, and restore them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from octweb.home.kinds import KINDS, DeletableKind, users_of
 
 @login_required
 def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
-    """Show the consequences and ask for confirmation; a POST deletes."""
+    """Show the consequences and ask for confirmation. A POST deletes."""
     known = _kind(kind)
     thing = known.model._default_manager.get_visible(request.user, pk)
     if request.method == "POST":
@@ -39,7 +39,7 @@ def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
 
 
 def _delete(request: HttpRequest, kind: str, thing: Any) -> HttpResponse:
-    """Delete an object, and offer to undo it on the next page."""
+    """Delete an object. The next page offers to undo it."""
     known = _kind(kind)
     try:
         with transaction.atomic():

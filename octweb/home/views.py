@@ -1,4 +1,4 @@
-"""The first page."""
+"""Show the home page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACTIVE = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
 def home(request: HttpRequest) -> HttpResponse:
-    """Show an introduction with a live example, or, signed in, running and recent work."""
+    """Show an introduction with a live example or, to signed-in users, running and recent work."""
     user: Any = request.user
     if not user.is_authenticated:
         return render(request, "home/welcome.html", {"live": example_tree(), **_approved_model()})
@@ -39,14 +39,14 @@ def home(request: HttpRequest) -> HttpResponse:
     }
     context["has_data"] = bool(context["datasets"])
     context["is_new"] = not models.filter(owner=user).exists() and not runs.exists()
-    # beside a model of the user, the claim of the example could be taken for that of the model
+    # next to a user's model, the example's claim could be mistaken for that of the model
     if context["is_new"] and not models.exists():
         context["live"] = example_tree()
     return render(request, "home/home.html", context)
 
 
 def _returned_steps(models: TreeModelQuerySet) -> list[ReviewEvent]:
-    """Return the last review steps that returned or rejected one of these models, with a reason by another user."""
+    """Return the last review steps that returned or rejected one of these models with another user's reason."""
     last = ReviewEvent.objects.filter(model=OuterRef("model")).order_by("-at", "-id").values("pk")[:1]
     events = ReviewEvent.objects.filter(model__in=models, before=State.IN_REVIEW, pk=Subquery(last)).exclude(reason="")
     answered = events.exclude(by=F("model__owner")).select_related("model__family", "by").defer("model__document")
@@ -56,7 +56,7 @@ def _returned_steps(models: TreeModelQuerySet) -> list[ReviewEvent]:
 def _running(run: TrainingRun) -> dict[str, Any]:
     limit = run.parameters.get("time_limit")
     progress = run.progress or {}
-    # the time limit applies to the search only, which is over in these phases
+    # the time limit applies only to the search, which has ended in these phases
     over = str(progress.get("phase", "")).startswith(("check", "fold", "proof"))
     spent = None if over else progress.get("t")
     left = max(0.0, limit - spent) if limit and spent is not None else None
@@ -64,7 +64,7 @@ def _running(run: TrainingRun) -> dict[str, Any]:
 
 
 def _approved_model() -> dict[str, Any]:
-    """Return the newest approved model, which visitors without an account see, too."""
+    """Return the newest approved model, which visitors without an account also see."""
     model = TreeModel.objects.approved().select_related("family").order_by("-created").first()
     if model is None:
         return {"model": None}

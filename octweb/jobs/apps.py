@@ -1,4 +1,4 @@
-"""Jobs of every kind: the queue, workers and their child processes."""
+"""Django app of jobs: the queue, workers and their child processes."""
 
 from django.apps import AppConfig
 

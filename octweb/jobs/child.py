@@ -1,4 +1,4 @@
-"""Run the child process of a job and read its files."""
+"""Run the child process of a job, and read its files."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from octweb.jobs.models import Job
 
 LOG_BYTES = 20_000
 PROGRESS = "progress.jsonl"
-# These environment variables hold addresses with passwords, keys or tokens.
+# these environment variables contain passwords, keys or tokens
 SECRET = re.compile(
     r"^(DATABASE_URL|AWS_|PG[A-Z]+$|OCTWEB_S3_)|SECRET|PASSW|TOKEN|CREDENTIAL|PRIVATE|_KEY$", re.IGNORECASE
 )
 
 
 def environment_of_child() -> dict[str, str]:
-    """Return the environment of a child, without secrets: a child never opens the database or the file store."""
+    """Return the environment of a child, without secrets. A child never opens the database or the file store."""
     environment = {key: value for key, value in os.environ.items() if not SECRET.search(key)} | {
         "OCTWEB_PARENT_PID": str(os.getpid()),
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
         "PYTHONUNBUFFERED": "1",
-        # Most matrix products are small, so more threads would only cost time.
+        # most matrix products are small, so more threads would only cost time
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }
     environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105
@@ -43,7 +43,10 @@ def environment_of_child() -> dict[str, str]:
 
 @dataclass(kw_only=True)
 class Process(ABC):
-    """One attempt at a job: its folder, and its process in a separate process group."""
+    """An attempt at a job: its folder, and its process in its own process group.
+
+    Each kind of job has a subclass.
+    """
 
     job: Any
     folder: Path
@@ -52,14 +55,14 @@ class Process(ABC):
 
     @staticmethod
     def scratch() -> Path:
-        """Return the directory of all jobs of this host."""
+        """Return the folder of all job folders on this host."""
         return settings.DATA_DIR / "runs"
 
     @classmethod
     def prepare(cls, job: Job) -> Self:
-        """Create the folder of this attempt, with the input files, and return the process, not started.
+        """Create the folder of this attempt with its input files. Return the process, not started.
 
-        Folders of other attempts stay as they are.
+        Folders of other attempts are not touched.
         """
         folder = cls.scratch() / str(job.pk) / str(job.attempt)
         shutil.rmtree(folder, ignore_errors=True)
@@ -79,14 +82,14 @@ class Process(ABC):
     @property
     @abstractmethod
     def result(self) -> Path:
-        """The path of the result file, which exists once the process has done its work."""
+        """Path of the result file, which exists once the process has finished its work."""
 
     @abstractmethod
     def command(self) -> list[str]:
         """Return the command line of the child."""
 
     def start(self) -> None:
-        """Fork the process from the worker's fork server, or start a new one. Its standard output and error go to files."""
+        """Fork the process from the worker's fork server, or start a new one. Its output goes to files."""
         command = self.command()
         environment = environment_of_child()
         self.process = fork_server.fork(command, self.folder, environment) or self._new(command, environment)
@@ -104,17 +107,17 @@ class Process(ABC):
             )
 
     def poll(self) -> int | None:
-        """Return the exit status; None while the process runs or before it was started."""
+        """Return the exit status, or None before the start and while the process runs."""
         return self.process.poll() if self.process else None
 
     def pause(self, seconds: float) -> None:
-        """Wait until the process has ended, at most `seconds`."""
+        """Wait at most `seconds` for the process to end."""
         assert self.process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process group if the process still runs."""
+        """Send a signal to the process group if the process is still running."""
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
@@ -128,7 +131,7 @@ class Process(ABC):
         self.process.wait()
 
     def megabytes(self) -> float:
-        """Return the resident memory of the process and its descendants; 0 if it has ended."""
+        """Return the resident memory of the process and its descendants in MB, or 0 if it has ended."""
         if self.process is None:
             return 0.0
         try:
@@ -138,16 +141,17 @@ class Process(ABC):
             return 0.0
 
     def has_reported(self) -> bool:
-        """Return whether the progress file continues after `offset`."""
+        """Return whether the child has written progress after `offset`."""
         try:
             return (self.folder / PROGRESS).stat().st_size > self.offset
         except OSError:
             return False
 
     def read_progress(self) -> tuple[list[dict[str, Any]], int]:
-        """Return the progress records after `offset`, and the offset behind them. An incomplete last line is left for the next call.
+        """Return the progress records after `offset`, and the offset behind them.
 
-        The caller sets `offset` once the records are stored, so that none is lost while the database is unavailable.
+        An incomplete last line is left for the next call. The caller sets `offset` once the records are stored, so none
+        is lost while the database is unavailable.
         """
         try:
             with (self.folder / PROGRESS).open("rb") as stream:
@@ -163,7 +167,7 @@ class Process(ABC):
         return records, self.offset + complete
 
     def log(self) -> str:
-        """Return the last `LOG_BYTES` of the child's standard error; empty if there is none."""
+        """Return the last `LOG_BYTES` of the child's standard error, or ""."""
         try:
             content = (self.folder / "stderr").read_bytes()
         except FileNotFoundError:
@@ -171,7 +175,7 @@ class Process(ABC):
         return content[-LOG_BYTES:].decode(errors="replace")
 
     def summary(self) -> dict[str, Any]:
-        """Return the JSON object on the last line of standard output; empty if there is none."""
+        """Return the JSON object on the last line of standard output, or {}."""
         try:
             lines = (self.folder / "stdout").read_text(encoding="utf-8").strip().splitlines()
             return json.loads(lines[-1]) if lines else {}
@@ -179,9 +183,9 @@ class Process(ABC):
             return {}
 
     def clean(self) -> None:
-        """Remove the files of this attempt and of earlier ones. The database has the results by now.
+        """Remove the files of this attempt and of earlier ones, once the results are in the database.
 
-        Another worker may already run the next attempt; its folder stays.
+        Another worker may already run the next attempt, so its folder is kept.
         """
         for attempt in range(1, self.job.attempt + 1):
             shutil.rmtree(self.folder.parent / str(attempt), ignore_errors=True)

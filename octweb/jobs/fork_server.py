@@ -1,9 +1,9 @@
-"""Fork the children of jobs from a process that has loaded everything.
+"""Fork children of jobs from a process that has loaded everything.
 
-Loading Django, numba and the trainer takes one to two seconds. A worker therefore keeps one process that has loaded them
-(`manage.py fork_server`). It forks for each job, and the fork runs the command, so jobs share no state. The worker writes one line for
-each job and reads two: the process id, and the exit status. A job gets a new process if the fork server has died, has not loaded the
-command, or was started with another environment.
+Loading Django, numba and the trainer takes one to two seconds. A worker therefore keeps one process that has loaded
+them (`manage.py fork_server`). This process forks for each job, and the fork runs the command, so jobs share no state.
+The worker writes one line for each job and reads two: the process id, and the exit status. A job gets a new process if
+the fork server has died, has not loaded the command, or was started with another environment.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from django.conf import settings
 
 log = logging.getLogger(__name__)
 
-LOADED = ("train", "edit", "evaluate", "predict", "verify", "dossier", "convert")  # the commands that jobs run
-# Django and the libraries read these variables while they are loaded, so a fork can set only other ones.
+LOADED = ("train", "edit", "evaluate", "predict", "verify", "dossier", "convert")  # commands that jobs run
+# Django and the libraries read these variables while loading, so a fork can change only others
 AT_LOADING = ("OCTWEB_", "DJANGO_", "PYTHON", "NUMBA_", "OPENBLAS_", "OMP_", "ARROW_")
-START_TIMEOUT_SECONDS = 60.0  # loading all modules and the first fork must be done within this time
-# status of a child whose fork server was killed; such a child ends itself, and nobody learns its status
+START_TIMEOUT_SECONDS = 60.0  # loading all modules and the first fork must end within this time
+# status of a child whose fork server was killed; such a child ends itself, and nobody learns its real status
 LOST = -signal.SIGKILL
 
 
 def program() -> list[str]:
-    """Return the command that starts the server. Tests replace it to run their own scripts."""
+    """Return the command that starts the fork server. Tests replace it to run their own scripts."""
     return [*settings.COMMAND, "fork_server"]
 
 
 class ChildProcess(Protocol):
-    """The part of `subprocess.Popen` that jobs use."""
+    """The part of `subprocess.Popen` that jobs use. `ForkedProcess` implements it, too."""
 
     pid: int
 
@@ -48,7 +48,7 @@ class ChildProcess(Protocol):
 
 
 class ForkedProcess:
-    """A child of the fork server."""
+    """A child process that the fork server has forked."""
 
     def __init__(self, server: ForkServer, pid: int) -> None:
         self.server = server
@@ -56,19 +56,22 @@ class ForkedProcess:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Return the exit status, or minus the number of the signal that ended the child; None while it runs."""
+        """Return the exit status, or minus the signal number that ended the child. None while it runs."""
         if self.returncode is None:
             self.returncode = self.server.status(self.pid)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the child, unless it has ended."""
+        """Send a signal to the child unless it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return the exit status. Raises subprocess.TimeoutExpired after `timeout` seconds."""
+        """Wait for the child to end, and return its exit status.
+
+        Raises subprocess.TimeoutExpired after `timeout` seconds.
+        """
         until = time.monotonic() + (float("inf") if timeout is None else timeout)
         while (status := self.poll()) is None:
             if time.monotonic() > until:
@@ -78,7 +81,7 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The worker's side of a fork server: starts it, sends orders, and stores the exit status of each child."""
+    """Client of a fork server in the worker: start it, send orders, and store the exit status of each child."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         """Start the server. Raises OSError if no process can be started."""
@@ -116,7 +119,7 @@ class ForkServer:
         )
 
     def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> ForkedProcess | None:
-        """Fork a child that runs `command` in `folder`, with its output in files there.
+        """Fork a child that runs `command` in `folder`, and return it. Its output goes to files there.
 
         If the server does not answer, end it and return None.
         """
@@ -139,22 +142,22 @@ class ForkServer:
         return None
 
     def listen(self, seconds: float) -> None:
-        """Wait at most `seconds` for lines of the server, and store the exit statuses."""
+        """Wait at most `seconds` for lines from the server, and store exit statuses."""
         with self.lock:
             self._read(seconds)
 
     def status(self, pid: int) -> int | None:
-        """Return the exit status of a child, None while it runs, or `LOST` if the server has died."""
+        """Return the exit status of a child, or None while it runs. Return `LOST` if the server has died."""
         with self.lock:
             if pid not in self.ended:
                 self._read(0.0)
             if pid not in self.ended and not self.alive:
-                self._read(0.0)  # reads the last lines of the server
+                self._read(0.0)  # read the last lines of the server
                 self.ended.setdefault(pid, LOST)
             return self.ended.get(pid)
 
     def _read(self, seconds: float) -> list[dict[str, Any]]:
-        """Wait at most `seconds` for lines, return them as records, and store the exit statuses."""
+        """Wait at most `seconds` for lines. Return them as records, and store exit statuses."""
         assert self.process.stdout is not None
         if not select.select([self.process.stdout], [], [], max(0.0, seconds))[0]:
             return []
@@ -162,13 +165,13 @@ class ForkServer:
         records = [json.loads(line) for line in lines]
         for record in records:
             if "started" in record:
-                self.ended.pop(record["started"], None)  # an ended process may have had the same number
+                self.ended.pop(record["started"], None)  # an ended process may have had the same id
             else:
                 self.ended[record["ended"]] = record["status"]
         return records
 
     def end(self) -> None:
-        """Kill the server. Children that still run end themselves."""
+        """Kill the server. Its children then end themselves."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -180,13 +183,13 @@ _keeping = False
 
 
 def keep() -> None:
-    """Let this process keep a fork server. The first job or call of `living` starts it."""
+    """Enable a fork server in this process. The first job or call of `living` starts it."""
     global _keeping
     _keeping = True
 
 
 def give_up() -> None:
-    """End the fork server and keep none."""
+    """End the fork server, and disable it."""
     global _keeping
     with _lock:
         _keeping = False
@@ -196,9 +199,9 @@ def give_up() -> None:
 
 
 def living(environment: dict[str, str]) -> ForkServer | None:
-    """Return the fork server of this process, started if it does not run; None if the process keeps none or none can start.
+    """Return the running fork server of this process; start it if needed.
 
-    `environment` is the environment of its children.
+    Return None if it is disabled or cannot be started. `environment` is the environment of its children.
     """
     with _lock:
         if _keeping and not (_kept and _kept[0].alive):
@@ -211,9 +214,9 @@ def living(environment: dict[str, str]) -> ForkServer | None:
 
 
 def fork(command: list[str], folder: Path, environment: dict[str, str]) -> ForkedProcess | None:
-    """Fork a child that runs `command` in `folder`, with its output in the files `stdout` and `stderr` there.
+    """Fork a child that runs `command` in `folder`, and return it.
 
-    Return None if the command needs a new process.
+    Its output goes to the files `stdout` and `stderr` there. Return None if the command needs a new process.
     """
     server = living(environment)
     return server.start(command, folder, environment) if server and server.takes(command, environment) else None

@@ -1,4 +1,4 @@
-"""Models of jobs and of the heartbeats of workers."""
+"""Store the common part of all jobs, and heartbeats of workers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class RunStatus(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
-START_SECONDS = 120.0  # reading a file and compiling may take this long in addition to the time limit of a job
+START_SECONDS = 120.0  # reading a file and compiling may take this long, on top of a job's time limit
 FINISHED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 class Job(Owned):
-    """Work that a worker takes from the queue and runs in a child process.
+    """Work that a worker takes from the queue and runs in a child process. Each kind of job has a subclass.
 
-    The row is the only record of its state: its status, which worker holds it until when, and how it ended.
+    The row is the only record of its state: status, worker and lease, and how it ended.
     """
 
-    TASK = ""  # dotted name of the task that runs the job; the id of the job is its only argument
-    TIDY = ""  # dotted name of a function that removes old rows and takes the current time; empty if there is none
-    ADVICE = ""  # tells the user what to do after the worker died in every attempt
+    TASK = ""  # dotted name of the task that runs the job; its only argument is the job's id
+    TIDY = ""  # dotted name of a function of the current time that removes old rows; empty if there is none
+    ADVICE = ""  # advice to the user after the worker died in every attempt
 
     status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED, db_index=True)
     attempt = models.PositiveIntegerField(default=0)
@@ -41,9 +41,9 @@ class Job(Owned):
     started = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
-    log = models.TextField(blank=True)  # the last lines that the child wrote to standard error
-    progress = models.JSONField(default=dict)  # the last progress record, without its tree
-    summary = models.JSONField(default=dict)  # the JSON object that the command of the child prints
+    log = models.TextField(blank=True)  # last lines that the child wrote to standard error
+    progress = models.JSONField(default=dict)  # last progress record, without its tree
+    summary = models.JSONField(default=dict)  # JSON object that the child's command prints
 
     class Meta(Owned.Meta):
         abstract = True
@@ -55,26 +55,26 @@ class Job(Owned):
 
     @property
     def urgency(self) -> int:
-        """The number added to the priority of its task."""
+        """Amount added to the task's priority."""
         return 0
 
     @property
     def deaths(self) -> int:
-        """The number of attempts that count as deaths of a worker: all, unless a kind of job knows better."""
+        """Number of attempts that count as deaths of a worker: all, unless a subclass excludes some."""
         return self.attempt
 
     @property
     def lets_pass(self) -> bool:
-        """Whether the job gives way to others: `longest` then covers the time up to the next pause, not the whole job."""
+        """Whether the job can be preempted. `longest` is then the time to its next pause."""
         return False
 
     @classmethod
     def held(cls) -> tuple[str, str]:
-        """Return the noun for this job on pages, singular and plural."""
+        """Return the noun for a running job on pages, singular and plural."""
         return str(cls._meta.verbose_name), str(cls._meta.verbose_name_plural)
 
     def longest(self) -> float | None:
-        """Return the number of seconds for which the job may occupy a worker; None if unlimited."""
+        """Return how many seconds the job may occupy a worker, or None if unlimited."""
         return float(settings.MAX_BATCH_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Send, cancel, count and order the jobs of all kinds."""
+"""Queue, cancel, count and order jobs of all kinds."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ Kind = TypeVar("Kind", bound=Job)
 
 
 def job_models() -> list[type[Job]]:
-    """Return every kind of job of the installed applications."""
+    """Return the kinds of jobs of all installed apps."""
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
 def send(job: Job) -> None:
-    """Put a task with the id of the job, and nothing else, into the task queue."""
+    """Put a task into the task queue. Its only argument is the id of the job."""
     task = import_string(job.TASK)
     task.using(priority=task.priority + job.urgency).enqueue(str(job.pk))
 
 
 def priority_of(model: type[Job]) -> int:
-    """Return the priority of a kind of job. Workers take the highest first, then the oldest."""
+    """Return the priority of a kind of job. Workers take the highest priority first, then the oldest job."""
     return int(import_string(model.TASK).priority)
 
 
 def tidy(now: datetime) -> int:
-    """Let every kind of job remove old rows. Returns the number removed."""
+    """Let every kind of job remove old rows. Return how many were removed."""
     return sum(import_string(model.TIDY)(now) for model in job_models() if model.TIDY)
 
 
 def cancel(job: Any) -> Any:
-    """Cancel a queued job at once, or ask a running one to stop; return the job. Raises Conflict if it has ended."""
+    """Cancel a queued job at once, or ask a running one to stop. Return the job. Raises Conflict if it has ended."""
     now = timezone.now()
     jobs = type(job).objects
     queued = jobs.filter(pk=job.pk, status=RunStatus.QUEUED)
@@ -59,15 +59,16 @@ def cancel(job: Any) -> Any:
 
 
 def refuse_unfinished(job: Job) -> None:
-    """Raise Conflict for a job that has not ended."""
+    """Raise Conflict unless the job has ended."""
     if job.status not in FINISHED:
         raise Conflict(f"The {job._meta.verbose_name} has not ended yet. Cancel it first.")
 
 
 def check_waiting(model: type[Job], owner: Any) -> None:
-    """Raise Conflict if the owner has too many queued or running jobs of this kind, or is a demo visitor with too many objects.
+    """Raise Conflict if the owner has too many queued or running jobs of this kind.
 
-    Call it in the transaction that adds the job: it locks the owner's count until that transaction ends.
+    Also raise it if the owner is a demo visitor with too many objects. Call it in the transaction that adds the job,
+    because it holds a lock until that transaction ends.
     """
     hold_lock(f"{model._meta.label_lower} of user {owner.pk}")
     refuse_more(owner)
@@ -82,7 +83,7 @@ def check_waiting(model: type[Job], owner: Any) -> None:
 def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind:
     """Return the queued or running job of this kind for a model, or queue a new one of `owner` with these fields.
 
-    Concurrent calls get the same job, since the model's row is locked. Raises what `check_waiting` raises.
+    Concurrent calls get the same job, because the model's row is locked. Raises Conflict like `check_waiting`.
     """
     with transaction.atomic():
         type(model)._default_manager.select_for_update().only("pk").get(pk=model.pk)
@@ -96,7 +97,7 @@ def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind
 
 
 def ahead_of(job: Job) -> list[QuerySet[Any]]:
-    """Return one queryset for each kind with queued jobs that a worker takes before this one."""
+    """Return, for each kind, a queryset of the queued jobs that workers take before this one."""
     mine = priority_of(type(job))
     querysets = []
     for model in job_models():
@@ -109,7 +110,7 @@ def ahead_of(job: Job) -> list[QuerySet[Any]]:
 
 
 def more_urgent_waits(job: Job, since: datetime) -> bool:
-    """Return whether a job of a kind with higher priority is queued that was created before `since`."""
+    """Return whether a job of a kind with higher priority was queued before `since` and still waits."""
     mine = priority_of(type(job))
     return any(
         model._default_manager.filter(status=RunStatus.QUEUED, created__lt=since).exists()
@@ -119,14 +120,14 @@ def more_urgent_waits(job: Job, since: datetime) -> bool:
 
 
 def queue_position(job: Job) -> int | None:
-    """Return the place in the queue, 1 for the job that starts next; None if the job is not queued."""
+    """Return the position in the queue, 1 for the next job. None if the job is not queued."""
     if job.status != RunStatus.QUEUED:
         return None
     return sum(queued.count() for queued in ahead_of(job)) + 1
 
 
 def worker_seen() -> bool:
-    """Return whether a worker has sent a heartbeat recently. Without a worker, queued jobs wait forever."""
+    """Return whether a worker has sent a heartbeat recently. Without one, queued jobs wait forever."""
     return workers_seen() > 0
 
 

@@ -1,6 +1,6 @@
-"""Recover jobs whose worker died, and remove what such workers left.
+"""Recover jobs whose worker died, and remove what such workers left behind.
 
-A job with an expired lease goes back to the queue, or fails after its last attempt. A queued job without a task gets a new one.
+A job with an expired lease is requeued, or fails after its last attempt. A queued job without a task gets a new one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ KEEP_TASKS = timedelta(days=7)
 
 
 def beat(name: str) -> None:
-    """Store a heartbeat of the worker `name`, and delete heartbeats older than a day."""
+    """Store a heartbeat of the worker `name`. Delete heartbeats older than a day."""
     now = timezone.now()
     WorkerBeat.objects.update_or_create(name=name, defaults={"seen_at": now})
     WorkerBeat.objects.filter(seen_at__lt=now - timedelta(days=1)).delete()
 
 
 def reap() -> int:
-    """Recover lost jobs and end lost tasks, once. Returns the number of changed jobs and tasks. Also deletes old finished tasks."""
+    """Recover lost jobs, and end lost tasks, once. Return how many jobs and tasks were changed.
+
+    Also delete old finished tasks.
+    """
     now = timezone.now()
     changed = sum(_free(model, now) + _resend(model, now) for model in job_models())
     DBTaskResult.objects.finished().filter(finished_at__lt=now - KEEP_TASKS).delete()
@@ -44,7 +47,7 @@ def reap() -> int:
 
 
 def _end_tasks(now: datetime) -> int:
-    """Mark tasks as failed that are "running" although their job is not: their worker was killed. Returns their number."""
+    """Mark "running" tasks as failed if their job is not running, because the worker was killed. Return how many."""
     begun = DBTaskResult.objects.running().filter(started_at__lt=now - TASK_GRACE)
     tasks = {pk: args["args"][0] for pk, args in begun.values_list("pk", "args_kwargs") if args.get("args")}
     if not tasks:
@@ -64,7 +67,7 @@ def _end_tasks(now: datetime) -> int:
 
 
 def sweep() -> int:
-    """Remove the scratch folders of jobs on this host that have ended or were deleted. Returns their number."""
+    """Remove this host's scratch folders of jobs that have ended or were deleted. Return how many."""
     folders = {path.name: path for path in Process.scratch().glob("*") if path.is_dir()}
     in_use: set[str] = set()
     for model in job_models():
@@ -91,7 +94,7 @@ def _is_id(text: str) -> bool:
 
 
 def _free(model: type[Job], now: datetime) -> int:
-    """Cancel, fail or requeue the running jobs with an expired lease. Returns the number changed."""
+    """Cancel, fail or requeue running jobs with an expired lease. Return how many."""
     jobs = model._default_manager
     name = model._meta.verbose_name
     changed = 0
@@ -116,7 +119,10 @@ def _free(model: type[Job], now: datetime) -> int:
 
 @transaction.atomic
 def _send_again(same: QuerySet, job: Job) -> bool:
-    """Queue the job together with its task, so that another reaper finds no job without one. Return False if the job has changed."""
+    """Requeue the job together with its task. Return False if the job has changed.
+
+    Both happen in one transaction, so another reaper finds no queued job without a task.
+    """
     if not same.update(status=RunStatus.QUEUED, worker="", lease_until=None):
         return False
     send(job)
@@ -124,7 +130,10 @@ def _send_again(same: QuerySet, job: Job) -> bool:
 
 
 def _resend(model: type[Job], now: datetime) -> int:
-    """Send new tasks for queued jobs without one: a process may have died between the two writes. Returns their number."""
+    """Send new tasks for queued jobs without one. Return how many.
+
+    A process may have died between the two writes.
+    """
     queued = model._default_manager.filter(status=RunStatus.QUEUED, created__lt=now - TASK_GRACE).order_by(F("created"))
     if not queued:
         return 0
@@ -135,7 +144,6 @@ def _resend(model: type[Job], now: datetime) -> int:
     }
     missing = [job for job in queued if str(job.pk) not in waiting]
     for job in missing:
-        # A worker may be about to claim the job with its first task. The second task does no harm: it finds nothing to
-        # claim.
+        # a worker may be about to claim the job with its first task; the second task then finds nothing to claim
         send(job)
     return len(missing)

@@ -1,8 +1,9 @@
-"""Claim a job, run its child, and store its end.
+"""Claim a job, run its child, and store the outcome.
 
-The job's row is the only record of its state. A worker claims it with an UPDATE that names the expected state. Every tick renews the
-lease under the same condition. One more conditional UPDATE ends the job, in the transaction that stores the result. If two workers
-believe that they hold a job, only one finishes it. If a worker dies, its job is free once the lease has expired.
+The job's row is the only record of its state. A worker claims it with an UPDATE that names the expected state. Every
+tick renews the lease under the same condition. A last conditional UPDATE ends the job, in the transaction that stores
+the result. If two workers believe that they hold a job, only one can finish it. If a worker dies, its job is free once
+the lease has expired.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ from octweb.jobs.signals import ended
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
-LOOK = 0.05  # seconds between two looks for the first report; they are short, because a user waits for it
-NOTE = "note"  # key in the summary of a job
+LOOK = 0.05  # seconds between two polls for the first report; short, because a user waits for it
+NOTE = "note"  # key in a job's summary
 RETRIED_NOTE = (
     "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 )
 IGNORED_TERMINATION = "octweb asked the {noun} process to end. It did not end within {seconds:.0f} s, so octweb killed it, and there is no result."
 USER_STOP_GRACE_FACTOR = 6  # a solver may need longer for one step on a busy machine than a worker has that shuts down
-DATABASE_TIMEOUT_SECONDS = 60.0  # a worker tries again for this long while the database is unavailable
+DATABASE_TIMEOUT_SECONDS = 60.0  # a worker retries for this long while the database is unavailable
 
-stopping = threading.Event()  # the worker command sets it at SIGTERM or SIGINT
+stopping = threading.Event()  # the worker command sets it at SIGTERM and SIGINT
 
 
 def worker_name() -> str:
-    """Return the name under which this process holds leases: host and process id."""
+    """Return the name under which this process holds leases: host name and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def _reason(error: Exception) -> str:
-    """Return the text of an error for the job's owner; for an OSError without its path."""
+    """Return the text of an error for the job's owner. For an OSError, leave out the path."""
     return (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
 
 
@@ -65,7 +66,7 @@ def hide_folders(text: str) -> str:
 
 
 class LostLease(Exception):
-    """This worker no longer holds the job: another one claimed it, it was requeued or ended, or it was deleted."""
+    """This worker no longer holds the job: it was claimed by another, requeued, ended or deleted."""
 
 
 class JobRefused(Exception):
@@ -73,10 +74,10 @@ class JobRefused(Exception):
 
 
 class Supervisor(ABC):
-    """One attempt at one job. Each kind of job has a subclass."""
+    """Supervisor of one attempt at a job, used by its task. Each kind of job has a subclass."""
 
     jobs: type[Job]
-    noun = "process"  # errors call the child by this name
+    noun = "process"  # noun for the child in error messages
 
     def __init__(self, *, job_id: str, worker: str, stopping: threading.Event) -> None:
         self.job_id = job_id
@@ -86,10 +87,10 @@ class Supervisor(ABC):
         self.lines = 0
         self.end_reason = ""
         self.lost = ""  # tells the user which results are lost if the child is killed
-        self.late = False  # True once this process told the child to end because of its time limit
-        # True if the child must end and its job return to the queue, because more urgent jobs wait
+        self.late = False  # whether this process stopped the child because of its time limit
+        # whether the child must end and its job be requeued, because more urgent jobs wait
         self.preempted = False
-        self.note = ""  # how the previous attempt ended, if it was killed; becomes the first line of the log
+        self.note = ""  # how the previous attempt ended, if it was killed; first line of the log
 
     def load(self) -> Any:
         """Return the job with its related objects."""
@@ -97,21 +98,24 @@ class Supervisor(ABC):
 
     @abstractmethod
     def prepare(self, job: Any) -> Process:
-        """Return the child process, not started. Raises JobRefused."""
+        """Return the child process, not started. Raises JobRefused if the job cannot be run."""
 
     @abstractmethod
     def limits(self, job: Any) -> tuple[float, float]:
-        """Return the time limit in seconds and the memory limit in megabytes of the child."""
+        """Return the child's time limit in seconds and memory limit in megabytes."""
 
     def keep(self, records: list[dict[str, Any]]) -> None:  # noqa: B027  # most jobs store none
-        """Store progress records, in the transaction that renews the lease; `self.lines` counts those stored before."""
+        """Store progress records, in the transaction that renews the lease.
+
+        `self.lines` counts the records stored before.
+        """
 
     @abstractmethod
     def _finish(self, job: Any, child: Process, code: int) -> None:
-        """Finish or requeue the job after its child ended with this status."""
+        """Finish or requeue the job after its child has ended with this status."""
 
     def run(self) -> str:
-        """Claim the job, run its child and finish. Returns the job's status afterwards, "deleted", or "not claimed"."""
+        """Claim the job, run its child and finish it. Return the job's last status, "deleted", or "not claimed"."""
         if not self._claim():
             return "not claimed"
         job = self.load()
@@ -179,7 +183,10 @@ class Supervisor(ABC):
 
     @contextmanager
     def _holding(self) -> Iterator[None]:
-        """Renew the lease in a thread during a `with` block. Transfers to and from a remote file store may outlast the lease."""
+        """Renew the lease in a thread during a `with` block.
+
+        Transfers from and to a remote file store may outlast the lease.
+        """
         finished = threading.Event()
 
         def renew() -> None:
@@ -202,7 +209,10 @@ class Supervisor(ABC):
             thread.join()
 
     def _watch(self, job: Any, child: Process) -> int:
-        """Tick until the child has ended, and return its exit status. Raises LostLease, and the database's errors after a timeout."""
+        """Tick until the child has ended, and return its exit status.
+
+        Raises LostLease, and the database's errors after a timeout.
+        """
         started = time.monotonic()
         limit, memory = self.limits(job)
         terminated: float | None = None
@@ -213,7 +223,7 @@ class Supervisor(ABC):
                 cancel = self._tick(child)
                 away = None
             except (OperationalError, InterfaceError) as error:
-                # A run must survive a database that is locked or unavailable for some seconds.
+                # a run must survive if the database is locked or unavailable for some time
                 away = away or time.monotonic()
                 log.warning("%s %s: the database does not answer: %s", self._name, self.job_id, error)
                 connection.close()
@@ -239,9 +249,10 @@ class Supervisor(ABC):
         child.pause(max(0.0, end - time.monotonic()))
 
     def _grace(self, left: float) -> float:
-        """Return the grace period in seconds; longer if a user stops the job `left` seconds before its limit.
+        """Return the grace period in seconds. It is longer if a user stops the job `left` seconds before its limit.
 
-        The extended period does not exceed the job's limit plus the short one. A worker that is shutting down uses the short one.
+        The longer period exceeds the job's limit by at most the short one. A worker that is shutting down uses the
+        short one.
         """
         grace = float(settings.WORKER_GRACE_SECONDS)
         return grace if self.stopping.is_set() else min(USER_STOP_GRACE_FACTOR * grace, grace + max(0.0, left))
@@ -249,7 +260,7 @@ class Supervisor(ABC):
     def _reason_to_stop(self, child: Process, cancel: bool, late: bool, memory: float) -> float | None:
         """Kill a child above its memory limit, or terminate it for another reason.
 
-        Returns the time of the signal; None if none was sent.
+        Return the time of the signal, or None if none was sent.
         """
         used_megabytes = child.megabytes()
         if used_megabytes > memory:
@@ -267,7 +278,7 @@ class Supervisor(ABC):
         return time.monotonic()
 
     def _tick(self, child: Process) -> bool:
-        """Store progress and renew the lease. Returns whether cancelling was requested. Raises LostLease."""
+        """Store progress, and renew the lease. Return whether a cancellation was requested. Raises LostLease."""
         records, offset = child.read_progress()
         now = timezone.now()
         changes: dict[str, Any] = {
@@ -290,29 +301,28 @@ class Supervisor(ABC):
         return not self._mine().filter(cancel_requested=True).exists()
 
     def end(self, status: Any, **changes: Any) -> None:
-        """End the job. Raises LostLease if this worker does not hold it any more."""
+        """End the job. Raises LostLease if this worker no longer holds it."""
         if "error" in changes:
             changes["error"] = hide_folders(changes["error"])
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
-            raise LostLease  # also rolls back what the same transaction stored
+            raise LostLease  # this also rolls back what the same transaction stored
 
     def _release(self, **changes: Any) -> None:
         """Requeue the job if this worker still holds it. A worker then starts it again."""
-        # Both happen in one transaction. Otherwise the reaper could find a queued job without a task and send it as
-        # well.
+        # one transaction; otherwise, the reaper could find a queued job without a task and send another one
         with transaction.atomic():
             if self._mine().update(status=RunStatus.QUEUED, worker="", lease_until=None, **changes):
                 send(self.jobs._default_manager.get(pk=self.job_id))
 
     def noted(self) -> dict[str, str]:
-        """Return the note on an earlier attempt as a part of the summary; empty if there is none."""
+        """Return the note on an earlier attempt for the summary, or {}."""
         return {NOTE: self.note} if self.note else {}
 
     def _log(self, child: Process) -> str:
         return hide_folders("\n".join(filter(None, [self.note, child.log()])))
 
     def _patiently(self, action):
-        """Return the result of `action`, retried while the database or file store is unavailable. Raises its error after a timeout."""
+        """Return the result of `action`. Retry while the database or file store is unavailable, until a timeout."""
         until = time.monotonic() + DATABASE_TIMEOUT_SECONDS
         while True:
             try:
@@ -325,18 +335,18 @@ class Supervisor(ABC):
 
 
 class ResultSupervisor(Supervisor):
-    """One attempt at a job whose child writes one result at its end."""
+    """Supervisor of a job whose child writes one result at its end."""
 
     def complete(self, summary: dict[str, Any]) -> bool:
-        """Return whether the child finished its work, according to its summary ({} if it failed)."""
+        """Return whether the child finished its work, judging by its summary ({} if it failed)."""
         return bool(summary)
 
     @abstractmethod
     def store(self, job: Any, child: Process, summary: dict[str, Any]) -> None:
-        """Store the result and end the job with `end`, in one transaction."""
+        """Store the result, and end the job with `end`, in one transaction."""
 
     def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
-        """Return the summary of a result recovered from a killed child; {} if there is none."""
+        """Return the summary of a result recovered from a killed child, or {}."""
         return {}
 
     def on_failure(self, child: Process) -> dict[str, Any]:
@@ -344,9 +354,9 @@ class ResultSupervisor(Supervisor):
         return {}
 
     def _finish(self, job: Any, child: Process, code: int) -> None:
-        """Store the result, requeue the job, or end it with the reason of its failure.
+        """Store the result, requeue the job, or end it with the reason for its failure.
 
-        A job goes back to the queue if the worker shuts down, and once after a kill that octweb did not send.
+        A job is requeued if the worker shuts down, and once after a kill that octweb did not send.
         """
         summary = child.summary() if code == 0 else {}
         if self.stopping.is_set() and self._patiently(self._not_cancelled) and not self.complete(summary):
@@ -368,7 +378,7 @@ class ResultSupervisor(Supervisor):
 
 
 def _why(code: int, log: str, noun: str, advice: str) -> str:
-    """Return why a child failed: its last message, or how it ended if a signal ended it or there is no message."""
+    """Return why a child failed: its last message or, if it has none or a signal ended it, how it ended."""
     return _death(code, noun, advice) if code < 0 else last_line(log) or _death(code, noun, advice)
 
 

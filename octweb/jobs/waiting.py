@@ -1,4 +1,4 @@
-"""Describe what a queued job waits for, and its latest start."""
+"""Describe what a queued job waits for, and when it starts at the latest."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Wait:
-    """The wait of a queued job: its place in the queue, the number of live workers, and the running jobs before it.
+    """State of a queued job: position in the queue, number of live workers, and running jobs before it.
 
-    `longest`: seconds until it starts at the latest; None if unknown.
+    `longest` is the maximum seconds until its start, or None if unknown.
     """
 
     position: int
@@ -41,7 +41,7 @@ class Wait:
 
 
 def wait_of(job: Job | None) -> Wait | None:
-    """Return what a queued job waits for; None if the job is not queued."""
+    """Return what a queued job waits for, or None if the job is not queued."""
     position = None if job is None else queue_position(job)
     if job is None or position is None:
         return None
@@ -60,22 +60,26 @@ def _running() -> list[Any]:
 
 
 def _remaining_seconds(job: Job) -> float:
-    """Return the seconds for which a running job may still occupy its worker; infinite if unknown."""
-    if job.started is None or job.lets_pass:  # the current part may have begun just now
+    """Return the maximum seconds for which a running job still occupies its worker. Infinite if unknown."""
+    if job.started is None or job.lets_pass:  # its current part may have begun just now
         return _maximum_seconds(job)
     return max(0.0, _maximum_seconds(job) - (timezone.now() - job.started).total_seconds())
 
 
 def _maximum_seconds(job: Job) -> float:
-    """Return the seconds for which it may occupy a worker, including the grace period; infinite if unlimited."""
+    """Return the maximum seconds for which a job occupies a worker, including the grace period.
+
+    Infinite if unlimited.
+    """
     longest = job.longest()
     return math.inf if longest is None else longest + settings.WORKER_GRACE_SECONDS
 
 
 def _start(free: list[float], ahead: list[float]) -> float | None:
-    """Return in how many seconds a worker is free if all jobs ahead use their whole limits; None if never for certain.
+    """Return the maximum seconds until a worker is free, if all jobs ahead use their whole limits. None if unlimited.
 
-    `free`: seconds until each worker is free; `ahead`: the limits of the jobs ahead, which the first free worker takes.
+    `free` has the seconds until each worker is free. `ahead` has the limits of the jobs ahead, which the first free
+    worker takes.
     """
     heapq.heapify(free)
     for longest in ahead:
@@ -96,6 +100,6 @@ def _ahead_words(count: int) -> str:
 
 
 def _rounded_up(value: float) -> float:
-    """Round up to 5 s below a minute, to minutes above: a bound that does not change at every refresh."""
+    """Round up to 5 s below a minute, and to minutes above. This bound does not change at every refresh."""
     step = 5.0 if value < MINUTE - 5 else MINUTE
     return max(step, math.ceil(value / step) * step)

@@ -1,4 +1,4 @@
-"""User actions on the watches of a model, for pages and API."""
+"""Change the watches of a model on behalf of users, for pages and API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_REASON = 5000
 
 
 def look_now(model: TreeModel) -> list[Alarm]:
-    """Evaluate an approved model and return the new alarms. Raises Conflict if it is not approved."""
+    """Evaluate an approved model, and return the new alarms. Raises Conflict if it is not approved."""
     if model.state != State.APPROVED:
         raise Conflict(
             f"{model} is {model.get_state_display().lower()}; only an approved model is watched. Have it approved first."
@@ -28,7 +28,7 @@ def look_now(model: TreeModel) -> list[Alarm]:
 
 
 def close_alarm(model: TreeModel, number: int, *, by, reason: str) -> Alarm:
-    """Close an alarm and record the reason; its watch starts again on the next day.
+    """Close an alarm, record the reason, and return the alarm. Its watch starts again on the next day.
 
     Raises ValidationError without a reason or for an unknown alarm, and Conflict if it is closed already.
     """
@@ -61,7 +61,7 @@ def close_alarm(model: TreeModel, number: int, *, by, reason: str) -> Alarm:
 def set_limit(model: TreeModel, watch: str, share: float | None, *, by) -> None:
     """Set the largest share of a watch, or remove the limit (None). Raises ValidationError.
 
-    A new limit counts from the next day on: it may have been chosen by looking at the counts so far.
+    A new limit applies from the next day on, because it may have been chosen after seeing the counts so far.
     """
     start = first_day(model, datetime.now(UTC).date())
     known = [] if start is None else [candidate.id for candidate in watches_of(model, start)]

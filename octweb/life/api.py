@@ -28,7 +28,7 @@ FIGURE = {200: reference("Figure")} | PROBLEMS(400, 401, 403, 404, 429)
 
 
 class ReferenceSerializer(serializers.Serializer):
-    """The training rows, and how many of them answer a watch with yes."""
+    """The training rows, and how many of them count as yes for a watch."""
 
     yes = serializers.IntegerField()
     rows = serializers.IntegerField()
@@ -36,7 +36,7 @@ class ReferenceSerializer(serializers.Serializer):
 
 
 class WatchSerializer(serializers.Serializer):
-    """A question about each decision, and the evidence that its share has changed."""
+    """A yes/no question about each decision, and the evidence that its share has changed."""
 
     watch = serializers.CharField()
     kind = serializers.CharField(help_text="rows (of a leaf), empty, unknown, below or above (the training range)")
@@ -60,7 +60,7 @@ class WatchSerializer(serializers.Serializer):
 
 
 class AlarmSerializer(serializers.Serializer):
-    """A share that has changed."""
+    """An alarm: a watched share that has changed."""
 
     id = serializers.IntegerField()
     watch = serializers.CharField()
@@ -85,7 +85,7 @@ class RefusedSerializer(serializers.Serializer):
 
 
 class LifeSerializer(serializers.Serializer):
-    """A model in use."""
+    """A model in use: decisions by day, watches, and alarms."""
 
     model = serializers.UUIDField()
     name = serializers.CharField()
@@ -106,25 +106,25 @@ class LifeSerializer(serializers.Serializer):
     sentences = serializers.ListField(child=serializers.CharField())
 
     def get_fields(self) -> dict[str, Any]:
-        """Return the fields, those of parts that apps above add included."""
+        """Return the fields, including those of registered parts."""
         return super().get_fields() | {part.name: part.serializer() for part in parts}
 
 
 class ReasonSerializer(serializers.Serializer):
-    """Why an alarm is closed."""
+    """Why the alarm is closed."""
 
     reason = StrictTextField(max_length=actions.MAX_REASON)
 
 
 class LimitSerializer(serializers.Serializer):
-    """The largest share that a watch may have; null: no limit."""
+    """The largest share that a watch may have, or null for no limit."""
 
     watch = StrictTextField(max_length=320)
     share = serializers.FloatField(allow_null=True, min_value=0, max_value=1)
 
 
 class LifeView(GenericAPIView):
-    """Base of the views: a model of the caller, or any model for administrators."""
+    """Base class of views about a model of the caller, or about any model for administrators."""
 
     serializer_class = LifeSerializer
     pagination_class = None
@@ -135,12 +135,12 @@ class LifeView(GenericAPIView):
         return models.get_visible(self.request.user, self.kwargs["pk"])
 
     def answer(self, days: int = 365) -> Response:
-        """Return the record of the model."""
+        """Return the record of the model as a response."""
         return Response(LifeSerializer(life_record(self.get_object(), days, timezone.now())).data)
 
 
 class ModelLife(LifeView):
-    """Decisions of a model by day, what is watched, and alarms."""
+    """Decisions of a model by day, its watches, and its alarms."""
 
     query_parameters = frozenset({"days"})
 
@@ -154,7 +154,7 @@ class ModelLife(LifeView):
 
 
 class ModelWatch(LifeView):
-    """Evaluate the counts of an approved model now, as the worker does every morning."""
+    """Evaluate the counts of an approved model now. The worker does the same every morning."""
 
     @extend_schema(
         operation_id="models_watch",
@@ -167,7 +167,7 @@ class ModelWatch(LifeView):
 
 
 class ModelAlarmClose(LifeView):
-    """Close an alarm; the reason becomes a record of the chain."""
+    """Close an alarm. The reason is recorded in the audit chain."""
 
     serializer_class = ReasonSerializer
 
@@ -203,7 +203,7 @@ class ModelLimits(LifeView):
 
 
 class _Figure(APIView):
-    """Base of the views that return a Plotly figure of the record."""
+    """Base class of views that return a Plotly figure of the record."""
 
     query_parameters = frozenset({"days"})
     draw = staticmethod(leaves_figure)

@@ -1,4 +1,4 @@
-"""Served models: daily counts of answers, and alarms about changes since training."""
+"""Django app of served models: daily counts of answers, and alarms about changes since training."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class LifeConfig(AppConfig):
         beside.connect(_on_beside, dispatch_uid="life")
 
 
-# Imported at the first signal, so that training processes, which send none, start faster.
+# this function imports when it is called; training processes never call it, and start faster without the import
 def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.life.looking import look_at_due
 

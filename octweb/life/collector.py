@@ -1,4 +1,4 @@
-"""Metrics of served models, read from the database; registered on import."""
+"""Collect metrics of served models from the database. Importing this module registers them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS = ("model__family__name", "model__version", "name")
 
 
 class LifeCollector(Collector):
-    """Rows by leaf and evidence by watch of all approved models."""
+    """Collector of rows by leaf and evidence by watch, for all approved models."""
 
     def describe(self) -> list[Metric]:
         return []

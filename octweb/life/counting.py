@@ -20,25 +20,25 @@ from octweb.registry.models import State, TreeModel
 
 log = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 1.0  # a killed process loses the counts since its last write, at most about so much time
-END_SECONDS = 25.0  # an ending process waits so long for the writer thread; gunicorn kills it after 30
+FLUSH_SECONDS = 1.0  # a killed process loses the counts since its last write, about this long ago
+END_SECONDS = 25.0  # an ending process waits this long for the writer thread; gunicorn kills it after 30
 EPOCH = date(1970, 1, 1)
 
 
 class _Writer(NamedTuple):
-    """The thread that writes the counts of this process, and the event that stops it."""
+    """The thread that writes this process's counts, and the event that stops it."""
 
     thread: threading.Thread
     stop: threading.Event
 
 
 def write_in_background() -> None:
-    """Start a writer thread in each process at its first count."""
+    """Enable a writer thread in each process, started at its first count."""
     tally.begin_with(_begin)
 
 
 def flush() -> int:
-    """Write the counts in memory; return how many rows were written. If that fails, they stay in memory."""
+    """Write the counts in memory, and return how many rows were written. If this fails, they stay in memory."""
     counts = tally.drain()
     if not counts:
         return 0
@@ -50,7 +50,7 @@ def flush() -> int:
 
 
 def add_counts(counts: Mapping[Key, int]) -> int:
-    """Add counts to the database in one transaction; return how many rows. Counts of purged models are dropped."""
+    """Add counts to the database in one transaction, and return how many rows. Counts of purged models are dropped."""
     with transaction.atomic():
         models = {key.model for key in counts}
         known = {str(pk) for pk in TreeModel.objects.filter(pk__in=models).values_list("pk", flat=True)}
@@ -66,7 +66,7 @@ def add_counts(counts: Mapping[Key, int]) -> int:
 
 
 def count_file(model: TreeModel, counts: Counts) -> None:
-    """Count the answers of a batch prediction in the current transaction, if the model is approved."""
+    """Count the answers of a batch prediction in the current transaction if the model is approved."""
     if model.state != State.APPROVED:
         return
     day = timezone.now().timestamp() // SECONDS_OF_DAY
@@ -98,13 +98,13 @@ def _try_to_write() -> None:
     except DatabaseError as error:
         log.warning("counts of answers: the database does not answer, trying again: %s", error)
         connection.close()
-    except Exception:  # the next try may succeed; a thread that ends would never write again
+    except Exception:  # the next try may succeed; a thread that ended would never write again
         log.exception("counts of answers were not written")
         connection.close()
 
 
 def _end(writer: _Writer) -> None:
-    """Write the remaining counts when the process ends. After SIGTERM gunicorn finishes its calls first."""
+    """Write the remaining counts when the process ends. After SIGTERM, gunicorn finishes its calls first."""
     writer.stop.set()
     writer.thread.join(END_SECONDS)
     _try_to_write()

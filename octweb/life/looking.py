@@ -24,7 +24,7 @@ from trainer.monitoring import ShareLimits, began_about, dispersion, evidence, r
 
 log = logging.getLogger(__name__)
 
-HOUR = 6  # hour of the daily look, in the time zone of the server
+HOUR = 6  # hour of the daily evaluation, in the server's time zone
 TOLD_AGAIN_DAYS = 7
 RECENT_DAYS = 28
 
@@ -43,7 +43,7 @@ class DayCounts:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Rows answered on each day, int64 (days,)."""
+        """Number of rows answered on each day, int64 (days,)."""
         leaves = [numbers for (kind, _), numbers in self.by_watch.items() if kind == ROWS]
         return np.sum(leaves, axis=0) if leaves else np.zeros(self.days, np.int64)
 
@@ -60,12 +60,12 @@ class Look:
     watches: list[Watch]
     evidence: dict[str, np.ndarray]
     grew: dict[str, np.ndarray]
-    units: np.ndarray  # bool (days + 1,): True if each row is one bet, False if the whole day is one
+    units: np.ndarray  # bool (days + 1,): True if each row is a bet, False if the whole day is one
     dispersion: np.ndarray
 
 
 def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
-    """Read the counts of the days from `first` to `last`, both included."""
+    """Read the counts of the days from `first` to `last`, inclusive."""
     days = max(0, (last - first).days + 1)
     kinds = [ROWS, *QUESTIONS]
     rows = DailyCount.objects.filter(model=model, kind__in=kinds, day__range=(first, last)).order_by()
@@ -84,9 +84,9 @@ def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
 
 
 def look_at(model: TreeModel, today: date) -> Look | None:
-    """Compute the evidence of all watched days before `today` (UTC); None if the model was never approved.
+    """Compute the evidence of all watched days before `today` (UTC). None if the model was never approved.
 
-    The evidence depends only on counts, limits, approvals and closed alarms, not on earlier looks.
+    The evidence depends only on counts, limits, approvals and closed alarms, not on earlier evaluations.
     """
     last = last_day(model, today)
     start = first_day(model, last)
@@ -126,7 +126,7 @@ def _add_evidence(
 
 
 def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
-    """Evaluate a model, store evidence and alarms, and return the new alarms; none if it was never approved."""
+    """Evaluate a model, store evidence and alarms, and return the new alarms. [] if it was never approved."""
     with transaction.atomic():
         watching, _ = Watching.objects.select_for_update().get_or_create(model=model)
         look = look_at(model, now.astimezone(UTC).date())
@@ -143,7 +143,10 @@ def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
 
 
 def _new_alarm(model: TreeModel, watch: Watch, look: Look) -> Alarm | None:
-    """Store an alarm if the evidence of a watch has reached the threshold and it has no open alarm."""
+    """Store and return an alarm if the watch's evidence reached the threshold and it has no open alarm.
+
+    Otherwise, None.
+    """
     logs = look.evidence[watch.id]
     over = np.flatnonzero(logs >= math.log10(watch.threshold))  # false for NaN
     if not len(over) or model.alarms.filter(watch=watch.id, closed_at=None).exists():
@@ -175,21 +178,24 @@ def _tell(model: TreeModel, now: datetime) -> None:
 
 
 def _days(before: datetime, now: datetime) -> int:
-    """Count calendar days between two moments in the server's time zone. Daily looks are not exactly a day apart."""
+    """Return the number of calendar days between two moments in the server's time zone.
+
+    Daily evaluations are not exactly a day apart.
+    """
     return (timezone.localtime(now).date() - timezone.localtime(before).date()).days
 
 
 class _Nights:
-    """The last day on which this process finished its daily looks."""
+    """Last day on which this process has finished its daily evaluations."""
 
     done: date | None = None
 
 
 def look_at_due(now: datetime | None = None) -> int:
-    """Evaluate, after HOUR, the approved models that were not evaluated today; return how many.
+    """Evaluate, after HOUR, the approved models that were not evaluated today. Return how many.
 
-    Each look is one transaction that locks the model's Watching row, so two workers never do the same look.
-    If a worker is killed, another one repeats its look.
+    Each evaluation is one transaction that locks the model's Watching row, so two workers never do the same one. If a
+    worker is killed, another one repeats its evaluation.
     """
     now = now or timezone.now()
     local = timezone.localtime(now)
@@ -207,7 +213,7 @@ def look_at_due(now: datetime | None = None) -> int:
                 if watching.looked_on is None or watching.looked_on < local.date():
                     watch_model(model, now)
                     looked += 1
-        except Exception:  # an unreadable model must not end the looks at the others
+        except Exception:  # an unreadable model must not prevent the evaluation of others
             log.exception("the look at %s failed; it is tried again tomorrow", model)
             Watching.objects.update_or_create(model=model, defaults={"looked_on": local.date()})
     _Nights.done = local.date()

@@ -1,4 +1,7 @@
-"""Mode Life of the model page; imports little: every command loads it."""
+"""Define the mode Life of the model page.
+
+This module imports little, because every command loads it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Daily counts, watch settings and alarms of served models."""
+"""Store daily counts, watch settings and alarms of served models."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MAX_NAME = 300
 
 
 class DailyCount(models.Model):
-    """A growing count per model, UTC day, API, kind, and leaf or column. It holds no cell of a row."""
+    """A growing count per model, UTC day, API, kind, and leaf or column. It contains no cell of a row."""
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="daily_counts")
     day = models.DateField()
     api = models.CharField(max_length=20)  # v1, v2, invocations or batch
     kind = models.CharField(max_length=20)  # rows; empty, unknown, below, above; refused_ and the reason
-    name = models.CharField(max_length=MAX_NAME, blank=True)  # the leaf if `kind` is rows, else the column
+    name = models.CharField(max_length=MAX_NAME, blank=True)  # leaf if `kind` is rows, otherwise column
     number = models.BigIntegerField()
 
     class Meta:
@@ -30,11 +30,11 @@ class DailyCount(models.Model):
 
 
 class Watching(models.Model):
-    """Limits that users set for a model, and the result of the last look."""
+    """Limits that users set for a model, and the result of its last evaluation."""
 
     model = models.OneToOneField(TreeModel, on_delete=models.CASCADE, related_name="watching")
     limits = models.JSONField(default=dict)  # watch → {"share": largest share, "since": first day that counts}
-    evidence = models.JSONField(default=dict)  # watch → log10 of the evidence
+    evidence = models.JSONField(default=dict)  # watch → log10 of its evidence
     looked_at = models.DateTimeField(null=True, blank=True)
     looked_on = models.DateField(null=True, blank=True)  # local day of the last look, also of one that a user started
 
@@ -43,13 +43,13 @@ class Watching(models.Model):
 
 
 class Alarm(models.Model):
-    """A watched share that has changed. It stays open until a user closes it with a reason."""
+    """A watched share that has changed. The alarm is open until a user closes it with a reason."""
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="alarms")
     watch = models.CharField(max_length=MAX_NAME + 20)
     grew = models.BooleanField()
-    began = models.DateField()  # an estimate
-    found = models.DateField()  # the last day of the counts that the alarm rests on
+    began = models.DateField()  # an estimate of the day on which the change began
+    found = models.DateField()  # last day of the counts on which the alarm is based
     rows = models.BigIntegerField()  # decisions from `began` to `found`
     at = models.DateTimeField(auto_now_add=True)
     told_at = models.DateTimeField(null=True, blank=True)  # when the signal was last sent

@@ -1,4 +1,4 @@
-"""Context and form views of the mode Life of a model page."""
+"""Build the Life page of a model, and handle its forms."""
 
 from __future__ import annotations
 
@@ -80,25 +80,25 @@ def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _change(watch: dict[str, Any]) -> float | None:
-    """Return the share of the last 28 days minus the reference share; None if one of them is unknown."""
+    """Return the share of the last 28 days minus the reference share. None if one of them is unknown."""
     if watch["recent"] is None or watch["reference"] is None:
         return None
     return float(watch["recent"] - watch["reference"]["share"])
 
 
 def own_model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
-    """Return a model of the user, any for administrators. Raises Http404."""
+    """Return a model of the user, or any model for administrators. Raises Http404."""
     return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
 
 
 def back_to_life(pk: uuid.UUID) -> HttpResponse:
-    """Return a redirect to the mode Life of a model."""
+    """Return a redirect to the model's Life page."""
     return redirect(f"{reverse('registry:detail', args=[pk])}?mode=life")
 
 
 @contextmanager
 def refusals_as_messages(request: HttpRequest) -> Iterator[None]:
-    """Turn refusals of an action into messages of the next page."""
+    """Convert refusals of an action to messages on the next page."""
     try:
         yield
     except APIException as error:
@@ -119,7 +119,7 @@ def close_alarm(request: HttpRequest, pk: uuid.UUID, alarm: int) -> HttpResponse
 @login_required
 @require_POST
 def set_limit(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Set the largest share of a watch in percent; an empty field removes the limit."""
+    """Set the largest share of a watch in percent. An empty field removes the limit."""
     model = own_model(request, pk)
     watch = request.POST.get("watch", "")
     text = request.POST.get("percent", "").strip().replace(",", ".")
@@ -138,7 +138,7 @@ def set_limit(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def look_now(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Evaluate the counts now."""
+    """Evaluate the counts of the model now."""
     model = own_model(request, pk)
     with refusals_as_messages(request):
         fresh = actions.look_now(model)

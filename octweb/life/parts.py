@@ -1,6 +1,6 @@
 """Let apps above add parts to the page Life and to its record.
 
-Imports little, since every command loads it.
+This module imports little, because every command loads it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LifePart:
-    """A member `name` of the record with its serializer, and its template on the page with further context."""
+    """A part of the Life page: a member `name` of the record with its serializer, and a template with further context."""
 
     name: str
     template: str
@@ -32,6 +32,6 @@ parts: list[LifePart] = []
 
 
 def register_part(part: LifePart) -> None:
-    """Add a part. Apps call this in `ready`."""
+    """Register a part. Apps call this in `ready`."""
     if part not in parts:
         parts.append(part)

@@ -1,4 +1,4 @@
-"""Record of a served model, shared by API, page and figures."""
+"""Build the record of a served model for API, page and figures."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def _watch(watch: Watch, look: Look, counts: DayCounts, open_alarms: dict[str, A
 
 
 def _on_days(logs: np.ndarray, look: Look, counts: DayCounts) -> list[float | None]:
-    """Return the evidence (log10) on the days of `counts`; None on days without evidence, such as today."""
+    """Return the evidence (log10) on the days of `counts`. None on days without evidence, such as today."""
     shift = (counts.first - look.start).days
     at = range(shift, shift + counts.days)
     return [float(logs[i]) if 0 <= i < len(logs) and math.isfinite(logs[i]) else None for i in at]
 
 
 def recent_share(watch: Watch, counts: DayCounts) -> float | None:
-    """Return the share in the last 28 days; None without rows."""
+    """Return the share in the last 28 days, or None without rows."""
     rows = int(counts.rows[-RECENT_DAYS:].sum())
     return int(counts.of(watch.kind, watch.name)[-RECENT_DAYS:].sum()) / rows if rows else None
 
@@ -118,7 +118,7 @@ def _alarm(
 
 
 def _refused_cells(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:
-    """Return the numbers of refused rows on these days, by reason and column."""
+    """Return the number of refused rows on these days, by reason and column."""
     last = counts.date(counts.days - 1)
     kinds = DailyCount.objects.filter(model=model, kind__startswith=REFUSED, day__range=(counts.first, last))
     counts_by_cell: dict[tuple[str, str], np.ndarray] = {}
@@ -131,7 +131,7 @@ def _refused_cells(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:
 
 
 def _sentences(counts: DayCounts, look: Look | None, open_alarms: dict[str, Alarm]) -> list[str]:
-    """Return the sentences that the page shows beside the alarms."""
+    """Return the sentences that the page shows next to the alarms."""
     if look is None or not (counts.rows.any() or look.counts.rows.any()):
         return ["No decisions yet."]
     sentences = []
@@ -145,7 +145,7 @@ def _sentences(counts: DayCounts, look: Look | None, open_alarms: dict[str, Alar
 
 
 def unusual_cells(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of "What came in": cell watches and refusals that occurred."""
+    """Return the rows of the table "What came in": cell watches and refusals that occurred."""
     cells = [
         {"words": f"{w['name']} {QUESTIONS[w['kind']]}", "number": sum(w["counts"]), "alarm": w["alarm"]}
         for w in record["watches"]

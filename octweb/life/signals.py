@@ -1,4 +1,4 @@
-"""Signals about served models; separate, so that receivers import nothing else."""
+"""Define signals about served models, in a module that imports nothing else."""
 
 from django.dispatch import Signal
 

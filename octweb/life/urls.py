@@ -1,4 +1,4 @@
-"""URLs of the forms in the mode Life of a model page."""
+"""URLs of the forms on a model's Life page."""
 
 from django.urls import path
 

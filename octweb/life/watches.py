@@ -1,4 +1,4 @@
-"""Watches of a model: shares of leaves and of unusual cells."""
+"""Define the watches of a model: shares of leaves and of unusual cells."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from trainer.monitoring import HORIZON_DAYS, ShareLimits, threshold
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
-# Error probability per model and year for all watches of a kind. It is spent twice: on missed references and on false
-# alarms.
+# error probability per model and year for all watches of a kind; it is spent twice, on missed references and on false
+# alarms
 LEAF_LEVEL = 0.002
 CELL_LEVEL = 0.001
 QUESTIONS = {
@@ -32,15 +32,15 @@ QUESTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """A yes/no question about each decision: does it end in this leaf, is this cell unusual?"""
+    """A yes/no question about each decision: does it reach this leaf, or is this cell unusual?"""
 
     kind: str  # rows, empty, unknown, below or above
     name: str  # the leaf, or the column
-    yes: int  # training rows, out of `rows`, for which the answer is yes
+    yes: int  # training rows, out of `rows`, with the answer yes
     rows: int
     threshold: float
     since: date  # the first day that counts
-    limit: float | None  # largest share, set by a user
+    limit: float | None  # largest share that a user allowed
     low: float
     high: float
 
@@ -54,7 +54,7 @@ class Watch:
 
     @property
     def share(self) -> float | None:
-        """Share of yes among the reference rows; None without a reference."""
+        """Share of yes among the reference rows. None without a reference."""
         return self.yes / self.rows if self.rows else None
 
 
@@ -64,7 +64,7 @@ def watch_id(kind: str, name: str) -> str:
 
 
 def first_day(model: TreeModel, today: date) -> date | None:
-    """Return the first day of the current watching period; None if the model was never approved.
+    """Return the first day of the current watching period, or None if the model was never approved.
 
     A period begins on the day of the last approval, and again every HORIZON_DAYS.
     """
@@ -93,7 +93,7 @@ def utc_day(at: datetime) -> date:
 def watches_of(model: TreeModel, start: date) -> list[Watch]:
     """Return the watches of a model from the day `start` on.
 
-    A leaf with an unknown training share is watched only if a user set a limit.
+    A leaf with an unknown training share is watched only if a user has set a limit.
     """
     tree = model_file(model).tree
     questions = [*_leaf_questions(model, tree), *_cell_questions(model, tree)]
@@ -130,7 +130,7 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
 
 
 class Ends(NamedTuple):
-    """Interval of a share. A low end of 0 or a high end of 1 leaves that side unwatched."""
+    """Interval of a share. A low end of 0, or a high end of 1, leaves that side unwatched."""
 
     low: float
     high: float
@@ -138,7 +138,7 @@ class Ends(NamedTuple):
 
 @lru_cache(maxsize=10_000)
 def _interval(yes: int, rows: int, miss: float, growth_only: bool) -> Ends:
-    """Return the interval of one reference. It never changes, so it is cached."""
+    """Return the interval of a reference. It never changes, so it is cached."""
     limits = ShareLimits.of_reference(np.array([yes]), np.array([rows]), miss, growth_only=growth_only)
     return Ends(float(limits.low[0]), float(limits.high[0]))
 
@@ -147,7 +147,7 @@ Question = tuple[str, str, int, int]
 
 
 def _leaf_questions(model: TreeModel, tree: Tree) -> list[Question]:
-    """Return one question per leaf. Weighted counts are not rows, so they give no reference."""
+    """Return a question for each leaf. Weighted counts are not rows, so they give no reference."""
     if tree.n_leaves < 2:
         return []
     weighted = bool(model_file(model).certificate.get("weights"))
@@ -156,7 +156,7 @@ def _leaf_questions(model: TreeModel, tree: Tree) -> list[Question]:
 
 
 def _cell_questions(model: TreeModel, tree: Tree) -> list[Question]:
-    """Return the questions about cells of the columns that the tree tests. No training row lies out of range."""
+    """Return questions about cells of the columns that the tree tests. No training row is out of range."""
     trained = tree.nodes[0].rows
     empty = {} if model.dataset is None else {c["name"]: c.get("empty") for c in model.dataset.columns}
     questions: list[Question] = []
@@ -182,6 +182,6 @@ def _since(limit: Mapping[str, str | float] | None) -> date | None:
 
 
 def _last_closed_by_watch(model: TreeModel) -> dict[str, date]:
-    """Return the day after the last closed alarm of each watch. The evidence starts again on that day."""
+    """Return the day after the last closed alarm of each watch, from which its evidence starts again."""
     closed = model.alarms.exclude(closed_at=None).order_by("closed_at").values_list("watch", "closed_at")
     return {watch: utc_day(at) + timedelta(days=1) for watch, at in closed}

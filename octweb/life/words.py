@@ -1,4 +1,4 @@
-"""Sentences about a served model; days are written as 15 Jun 2026."""
+"""Write sentences about a served model. Days are written as 15 Jun 2026."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from octweb.core.templatetags.octweb import percent, points, whole
 from octweb.life.watches import QUESTIONS, Watch
 from trainer.monitoring import rows_until_alarm
 
-SMALL_CHANGE = 0.10  # a reference that cannot show this change of a share is called too small
+SMALL_CHANGE = 0.10  # a reference that cannot reveal this change of a share is called too small
 
 
 def day_text(day: date) -> str:
@@ -33,7 +33,7 @@ def alarm_words(watch: Watch, answer: str, *, grew: bool, recent: float | None, 
 
 
 def found_words(began: date, found_on: date, rows: int) -> str:
-    """Describe when a change began and when it was found."""
+    """State when a change began, and when it was found."""
     decisions = "1 decision" if rows == 1 else f"{whole(rows)} decisions"
     return f"Began about {day_text(began)}, found on {day_text(found_on)} after {decisions}."
 
@@ -55,7 +55,7 @@ def state_words(days: int, rows: int, watches: list[Watch]) -> str:
 
 
 def rows_for_double(watch: Watch) -> float:
-    """Estimate how many rows show that a share has doubled; infinite if it cannot double or has a limit."""
+    """Estimate how many rows reveal that a share has doubled. Infinite if it cannot double or has a limit."""
     share = watch.share
     if share is None or not 0 < share < 0.5 or watch.limit is not None:
         return math.inf
@@ -63,7 +63,7 @@ def rows_for_double(watch: Watch) -> float:
 
 
 def reference_words(watches: list[Watch]) -> str:
-    """State that the reference is too small to show a change of ten points; "" if it is large enough."""
+    """State that the reference is too small to reveal a change of ten points. "" if it is large enough."""
     leaves = [w for w in watches if w.is_leaf and w.share is not None and w.limit is None]
     blind = [w for w in leaves if w.share is not None and w.high >= min(1.0, w.share + SMALL_CHANGE)]
     if not blind:

@@ -1,4 +1,4 @@
-"""Messages about ended runs, experiments and alarms, by e-mail or webhook."""
+"""Send messages about ended runs, experiments and alarms, by e-mail or webhook."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class NotifyConfig(AppConfig):
         alarmed.connect(_on_alarm, dispatch_uid="notify")
 
 
-# These functions import at the first signal: the modules load REST framework, and training processes send no signal.
+# these functions import when they are called: the modules load REST framework, and training processes send no signal
 def _on_end(sender: Any, **arguments: Any) -> None:
     from octweb.notify.news import on_end
 

@@ -1,8 +1,8 @@
 """Deliver queued messages from worker processes, with retries.
 
 A message is a row. Each worker process sends due rows in a thread of its own, so a slow receiver blocks neither a web
-thread nor a job. A worker claims a row with one UPDATE that moves its due time. If the worker dies, the row becomes
-due again. So a receiver may get a message twice, with the same id.
+thread nor a job. A worker claims a row with one UPDATE that moves its due time. If the worker dies, the row becomes due
+again. A receiver may therefore get a message twice, with the same id.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 
 MAX_TRIES = 5
 FIRST_DELAY = timedelta(seconds=30)
-DELAY_FACTOR = 4  # the delays after the tries are 0.5, 2, 8 and 32 minutes
-LEASE = timedelta(minutes=3)  # one try by webhook or mail takes less time than this
-AT_ONCE = 8  # messages that one worker process sends at once, each to another user
-MAX_FAILURES = 5  # consecutive deliveries that were given up, after which a webhook gets no more messages
-MAX_WAITING_TESTS = 20  # limit for the tests of all users together
+DELAY_FACTOR = 4  # delays after the tries: 0.5, 2, 8 and 32 minutes
+LEASE = timedelta(minutes=3)  # a try by webhook or mail takes less time than this
+AT_ONCE = 8  # a worker process sends at most this many messages at once, each to a different user
+MAX_FAILURES = 5  # after this many consecutive failed deliveries, a webhook gets no more messages
+MAX_WAITING_TESTS = 20  # limit on the waiting tests of all users together
 KEEP = timedelta(days=7)  # finished deliveries are removed after this time
 
 
 def queue_message(user: Any, message: dict[str, str], *, is_test: bool = False) -> list[Delivery]:
-    """Queue a message for each channel that the user chose; return the deliveries."""
+    """Queue a message for each channel that the user chose. Return the deliveries."""
     wish = Wish.objects.select_related("user").filter(user=user).first()
     if wish is None or not user.is_active:
         return []
@@ -51,13 +51,13 @@ def queue_message(user: Any, message: dict[str, str], *, is_test: bool = False) 
 
 
 def queue_test(user: Any, message: dict[str, str]) -> list[Delivery]:
-    """Queue a test message for each channel; return the deliveries.
+    """Queue a test message for each channel. Return the deliveries.
 
     Raises Conflict while another test of the user waits, and Busy while too many tests of all users wait.
     """
     tests = Delivery.objects.filter(is_test=True, state=DeliveryState.WAITING)
     with transaction.atomic():
-        # With the lock, the second of two simultaneous requests finds the test of the first one.
+        # with the lock, the second of two simultaneous requests finds the test of the first
         Wish.objects.select_for_update().get(user=user)
         if tests.filter(owner=user).exists():
             raise Conflict("Your last test is still on its way. Wait for its result below.")
@@ -72,17 +72,17 @@ def uses_mail(wish: Wish) -> bool:
 
 
 def on_beside(sender: Any, **_: Any) -> None:
-    """Deliver due messages; a receiver of the signal `beside`, which workers send regularly."""
+    """Deliver due messages. A receiver of the signal `beside`, which workers send regularly."""
     deliver_due()
 
 
 def deliver_due() -> int:
-    """Try due deliveries, one for each of at most AT_ONCE users; return how many were tried."""
+    """Try due deliveries, one for each of at most AT_ONCE users. Return how many were tried."""
     claimed = list(_claim_due())
     if not claimed:
         return 0
     wishes = {wish.user_id: wish for wish in Wish.objects.filter(user__in=[delivery.owner_id for delivery in claimed])}
-    with ThreadPoolExecutor(len(claimed)) as pool:  # threads of this pool do not use the database
+    with ThreadPoolExecutor(len(claimed)) as pool:  # the threads of this pool do not use the database
         errors = pool.map(lambda delivery: _try(delivery, wishes.get(delivery.owner_id)), claimed)
         for delivery, error in zip(claimed, errors, strict=True):
             _record(delivery, error)
@@ -104,7 +104,7 @@ def _claim_due() -> Iterable[Delivery]:
 
 
 def _try(delivery: Delivery, wish: Wish | None) -> str:
-    """Send a delivery; return the error, or "" on success."""
+    """Send a delivery. Return the error message, or "" on success."""
     if delivery.tries > _max_tries(delivery):
         return "The worker died while it sent the message, which may have arrived."
     if not delivery.owner.is_active:
@@ -149,7 +149,7 @@ def _record(delivery: Delivery, error: str) -> None:
     with transaction.atomic():
         same = Delivery.objects.filter(pk=delivery.pk, state=DeliveryState.WAITING, tries=delivery.tries)
         if not same.update(**changes):
-            return  # the lease ran out, and another worker claimed the delivery
+            return  # the lease has expired, and another worker has claimed the delivery
         wish = Wish.objects.filter(user=delivery.owner_id)
         if delivery.way == Way.WEBHOOK and not error:
             wish.update(failures=0, trouble="")

@@ -1,4 +1,4 @@
-"""Notification preferences of users, and the queue of their messages."""
+"""Store notification preferences of users, and the queue of their messages."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def new_secret() -> str:
 
 
 class Wish(models.Model):
-    """Notification preferences: one row per user; without a row nothing is sent."""
+    """Notification preferences of a user. Without a row, nothing is sent."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     email = models.BooleanField(default=False)
     webhook = models.URLField(max_length=500, blank=True)
     secret = models.CharField(max_length=64, default=new_secret)
-    # consecutive ones; a webhook with MAX_FAILURES of them gets no more messages
+    # number of consecutive failures; after MAX_FAILURES, the webhook gets no more messages
     failures = models.PositiveIntegerField(default=0)
     trouble = models.CharField(max_length=300, blank=True)  # why the last message that was given up did not arrive
 
@@ -46,7 +46,7 @@ class DeliveryState(models.TextChoices):
 
 
 class Delivery(models.Model):
-    """One message to one user. The table is the queue: a worker claims a row by moving `due` into the future."""
+    """A message to one user. The table is the queue: a worker claims a row by moving `due` into the future."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -14,11 +14,11 @@ from octweb.jobs.models import FINISHED
 from octweb.notify.delivery import queue_message
 from octweb.runs.models import TrainingRun
 
-LONG = timedelta(seconds=60)  # a shorter run sends no message, because the user probably watched it
+LONG = timedelta(seconds=60)  # a shorter run sends no message, because the user has probably watched it
 
 
 def on_end(sender: Any, job_id: str, **_: Any) -> None:
-    """Queue a message for a long run, or for an experiment whose candidates have all finished; a signal receiver."""
+    """Queue a message about a long run, or about an experiment whose candidates have all ended. A signal receiver."""
     if sender is TrainingRun:
         run = TrainingRun.objects.select_related("owner").filter(pk=job_id).first()
         if run is not None and run.started and run.finished and run.finished - run.started >= LONG:
@@ -30,7 +30,7 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
 
 
 def on_alarm(sender: Any, model: Any, alarms: list[Any], **_: Any) -> None:
-    """Queue a message about open alarms of a model; a signal receiver."""
+    """Queue a message about open alarms of a model. A signal receiver."""
     grown = [alarm.watch for alarm in alarms]
     leaves = grown[0] if len(grown) == 1 else f"{grown[0]} and {len(grown) - 1} more"
     message = {

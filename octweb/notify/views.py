@@ -1,4 +1,4 @@
-"""Page of a user's notification preferences and latest messages."""
+"""Show a user's notification preferences and latest messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
     error = ""
     if request.method == "POST":
         refuse(user, "Messages by mail or webhook")
-        # The form shows the input again even if it is refused.
+        # the form shows the input again, even if it is refused
         wish.webhook = request.POST.get("webhook", "").strip()[:500]
         wish.email = "email" in request.POST
         try:
@@ -61,7 +61,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
 
 
 def _test(request: HttpRequest, user: Any) -> None:
-    """Queue a test for each channel that the user chose. The page shows its result below the form."""
+    """Queue a test for each channel that the user chose. The page shows the result below the form."""
     try:
         sent = queue_test(user, TEST)
     except APIException as error:

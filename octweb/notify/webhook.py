@@ -1,8 +1,8 @@
-"""Send one signed POST to a user's webhook within one deadline.
+"""Send a signed POST to a user's webhook within one deadline.
 
-The host is resolved once, and the connection uses an address that was checked. So a second DNS answer cannot lead into
-the network of this server. DNS, connecting, TLS, sending and reading share one deadline. With a limit per operation,
-a server that drips bytes could hold the sender for ever.
+The host is resolved once, and the connection uses an address that was checked. A second DNS answer therefore cannot
+lead into this server's network. DNS, connecting, TLS, sending and reading share one deadline. With a limit per
+operation, a server that sends single bytes could hold the sender forever.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 SECONDS = 5.0  # limit for one message, from the DNS query to the last response header
-MAX_HEAD_BYTES = 16_384  # limit for the response headers; a few bytes more may be read
-MAX_LOOKUPS = 16  # threads that may wait for DNS at once
+MAX_HEAD_BYTES = 16_384  # limit on the response headers; a few more bytes may be read
+MAX_LOOKUPS = 16  # at most this many threads may wait for DNS at once
 RECEIVE_BYTES = 4096
 INFORMATIONAL = range(100, 200)
 SWITCHING_PROTOCOLS = 101
 SIGNATURE = "X-Octweb-Signature"  # signs only the body, for receivers that do not know the headers below
-# The Standard Webhooks specification defines these three headers.
+# the Standard Webhooks specification defines these three headers
 ID_HEADER = "Webhook-Id"
 TIMESTAMP_HEADER = "Webhook-Timestamp"
 SIGNATURE_HEADER = "Webhook-Signature"
@@ -38,7 +38,7 @@ SIGNATURE_HEADER = "Webhook-Signature"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # the only part of IPv6 that the internet routes (RFC 4291)
 NAT64 = ipaddress.ip_network("64:ff9b::/96")  # gateways translate the last 32 bits to IPv4 (RFC 6052)
-# Python 3.11 reports `is_global` as true for these networks, or for parts of them.
+# Python 3.11 reports `is_global` as true for these networks, or for parts of them
 REFUSED = [
     ipaddress.ip_network(network)
     for network in (
@@ -54,18 +54,18 @@ _lookups = threading.Semaphore(MAX_LOOKUPS)
 
 
 class Undelivered(Exception):
-    """The message did not arrive; the text says why."""
+    """The message did not arrive. The text says why."""
 
 
 class Deadline:
-    """The moment after which a message counts as undelivered."""
+    """Deadline of one message, shared by all its network operations."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.end = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Return the remaining seconds. Raises TimeoutError if there are none."""
+        """Return the remaining seconds. Raises TimeoutError if none are left."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -74,7 +74,7 @@ class Deadline:
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
-    """A message with its id, which is the same in all tries."""
+    """A message with its id. All tries have the same id."""
 
     id: str
     message: dict[str, Any]
@@ -129,7 +129,7 @@ def sign(secret: str, delivery_id: str, timestamp: str, body: bytes) -> str:
 
 
 def is_public(text: str) -> bool:
-    """Return whether an IP address is public: routed on the internet, not private, reserved or multicast."""
+    """Return whether an IP address is public: routed on the internet, and not private, reserved or multicast."""
     address = _unwrap_ipv4(ipaddress.ip_address(text.partition("%")[0]))
     if not address.is_global or any(address in network for network in REFUSED):
         return False
@@ -137,7 +137,7 @@ def is_public(text: str) -> bool:
 
 
 def _unwrap_ipv4(address: Address) -> Address:
-    """Return the IPv4 address inside a NAT64, 6to4 or IPv4-mapped address; any other address unchanged."""
+    """Return the IPv4 address inside a NAT64, 6to4 or IPv4-mapped address. Other addresses are returned unchanged."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in NAT64:
@@ -148,7 +148,10 @@ def _unwrap_ipv4(address: Address) -> Address:
 
 
 def _look_up(host: str, port: int, deadline: Deadline) -> list[str]:
-    """Resolve a host. Raises Undelivered if an address is not public and WEBHOOK_HOSTS does not name the host."""
+    """Resolve a host to its addresses.
+
+    Raises Undelivered if an address is not public, unless WEBHOOK_HOSTS names the host.
+    """
     if not _lookups.acquire(blocking=False):
         raise Undelivered("This server already looks up too many hosts. It will try the message again later.")
     answer: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
@@ -224,7 +227,7 @@ def _send_all(connection: socket.socket, content: bytes, deadline: Deadline) -> 
 
 
 def _read_status(connection: socket.socket, deadline: Deadline) -> int:
-    """Return the final status. Raises ValueError for more than one informational response before it."""
+    """Return the final status. Raises ValueError if more than one informational response precedes it."""
     content = b""
     informational = 0
     while True:

@@ -37,7 +37,7 @@ from trainer.tree.render.outline import tree_outline
 
 
 def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeModel], Any]:
-    """Decorate a column: for a damaged document, it shows the error instead of the content."""
+    """Decorate a column so that it shows the error if the document is damaged."""
 
     @wraps(show)
     def shown(self: Any, model: TreeModel) -> Any:
@@ -50,7 +50,7 @@ def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeMode
 
 
 class ReadOnly(admin.ModelAdmin):
-    """An admin without adding, changing and deleting. Only its actions change models."""
+    """Admin without adding, changing and deleting. Only its actions change models."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -63,7 +63,7 @@ class ReadOnly(admin.ModelAdmin):
 
 
 class Events(admin.TabularInline):
-    """The history of a model, read-only."""
+    """Inline with the history of a model, read-only."""
 
     model = ReviewEvent
     extra = 0
@@ -79,7 +79,7 @@ class Events(admin.TabularInline):
 
 @admin.register(TreeModel)
 class TreeModelAdmin(ReadOnly):
-    """Models to review."""
+    """Admin of models, with actions for reviewers."""
 
     list_display = (
         "title", "named", "owner", "claim", "state", "served_since", "unseen", "training", "leaves", "trained",
@@ -228,7 +228,7 @@ class TreeModelAdmin(ReadOnly):
         return self._approve(request, queryset, False, "approved")
 
     def _approve(self, request: HttpRequest, queryset, publish: bool, outcome: str) -> HttpResponse | None:
-        """Approve the selected models. If a checklist has open items, ask for a note first."""
+        """Approve the selected models. If a checklist has open items, ask for a reason first."""
         step = partial(actions.approve, publish=publish)
         if any(open_points(m) for m in queryset if "approve" in actions.possible_steps(m, request.user)):
             words = ("Approve models", "Their checklists have open points", "Say why you approve them all the same")
@@ -261,7 +261,7 @@ class TreeModelAdmin(ReadOnly):
     def _with_reason(
         self, request: HttpRequest, queryset, step: Callable[..., Any], outcome: str, words: tuple[str, str, str]
     ) -> HttpResponse:
-        """Take the step with the submitted reason. Without one, show its form, which calls the same action again."""
+        """Take the step with the submitted reason. Without one, show a form, which calls the same action again."""
         reason = request.POST.get("reason", "").strip()
         if "reason" in request.POST and reason:
             self._each(request, queryset, partial(step, reason=reason[:5000]), outcome)
@@ -293,7 +293,7 @@ class TreeModelAdmin(ReadOnly):
 
 @admin.register(Family)
 class FamilyAdmin(ReadOnly):
-    """Names under which models are served."""
+    """Admin of the names under which models are served."""
 
     list_display = ("name", "owner", "now_served")
     search_fields = ("name",)

@@ -1,6 +1,6 @@
 """Draw figures of a linear split on two columns.
 
-    a  coefficients of the line      c  its threshold
+a  coefficients of the line      c  its threshold
 """
 
 from __future__ import annotations

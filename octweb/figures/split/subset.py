@@ -1,4 +1,4 @@
-"""Figure of a categorical split: bars of the categories of each side."""
+"""Draw a categorical split: bars of the categories on each side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.tree.render.names import named_styles
 from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame, short
 from trainer.tree.splits import Subset
 
-MAX_CATEGORIES = 12  # categories that one side lists
+MAX_CATEGORIES = 12  # maximum number of categories listed on one side
 
 
 def subset_pictures(scene: SplitScene, split: Subset) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def _subset_picture(scene: SplitScene, split: Subset) -> dict[str, Any]:
 
 
 def _category_bars(scene: SplitScene, bars: Sequence[tuple[str, np.ndarray]]) -> dict[str, Any]:
-    """Return Plotly JSON of horizontal stacked bars at 0, 1, … downwards; group headings are ticks without a bar."""
+    """Return Plotly JSON of horizontal stacked bars at 0, 1, … downwards. Group headings are ticks without a bar."""
     table = np.array([counts for _, counts in bars])
     at = list(range(len(bars)))
     traces = []

@@ -1,4 +1,4 @@
-"""Figures of a linear split: terms, and histogram of the sum."""
+"""Draw a linear split: its terms, and a histogram of its sum."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def sum_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
 
 
 def _air(sizes: Sequence[float]) -> list[float]:
-    """Return the range of the bars: zero included, with a small margin."""
+    """Return the range of the bars. It includes zero and a small margin."""
     low = min(0.0, *sizes, 0.0)
     high = max(0.0, *sizes, 0.0)
     air = 0.04 * (high - low) or 1.0

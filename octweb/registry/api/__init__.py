@@ -1,1 +1,1 @@
-"""Answer the REST API of models below `/api/v1/`."""
+"""REST API of models, below `/api/v1/`."""

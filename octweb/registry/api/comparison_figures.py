@@ -1,4 +1,4 @@
-"""Answer with Plotly figures that compare several trees."""
+"""Return Plotly figures that compare several trees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIGURE: dict[Any, Any] = {200: reference("Figure")}
 
 
 class CompareFigure(APIView):
-    """Accuracy on unseen rows against leaves, for the models of a data set; by default of the one with your newest model."""
+    """Accuracy on unseen rows against leaves, for the models of a data set: by default, that of your newest model."""
 
     @extend_schema(
         parameters=[OpenApiParameter("dataset", OpenApiTypes.UUID)], responses=FIGURE | PROBLEMS(401, 403, 404, 429)
@@ -36,7 +36,10 @@ class CompareFigure(APIView):
 
 
 class ReachFigure(APIView):
-    """Specificity against sensitivity: the pairs that trees of a topology can reach, from a run of odt with a frontier."""
+    """Specificity against sensitivity: the pairs that trees of a topology can reach.
+
+    Needs a run of odt with a frontier.
+    """
 
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:

@@ -35,7 +35,7 @@ from trainer.explain.statistics import cost_source, with_costs
 from trainer.tree.nodes import Tree
 
 MAX_ROWS = 100
-SECONDS = 10.0  # time limit of all mixed-integer programs of one call
+SECONDS = 10.0  # time limit of all mixed-integer programs in a call
 MEMBERS = {"rows", "change", "cost", "least", "wanted"}
 
 
@@ -80,7 +80,7 @@ class ExplainedSerializer(serializers.Serializer):
 
 
 class ModelExplain(APIView):
-    """Explain the answers for rows, for all users who may predict with the model."""
+    """Explain the answers for rows. All users who may predict with the model may call it."""
 
     predict_scope = True
     parser_classes = [StrictJSONParser]
@@ -138,7 +138,7 @@ def may_see_rows(user: Any, model: TreeModel) -> bool:
 
 
 def _costs(body: Any) -> dict[str, Any]:
-    """Return the costs of a change by 1, column → number. Raises ValidationError if they are not an object."""
+    """Return the cost of a change by 1 for each column. Raises ValidationError if it is not an object."""
     cost = body.get("cost", {})
     if not isinstance(cost, dict):
         raise ValidationError(
@@ -150,9 +150,10 @@ def _costs(body: Any) -> dict[str, Any]:
 def _parse_body(
     body: Any, tree: Tree, marks: Mapping[str, Any]
 ) -> tuple[list[Any], tuple[Permission, ...], int | None]:
-    """Return rows, permissions and wanted class (None: any other) of a body.
+    """Return rows, permissions and wanted class (None for any other) of a body.
 
-    `marks` apply to columns that the body does not name. Raises ParseError, ValidationError with the wrong member, and BodyTooLarge.
+    `marks` apply to columns that the body does not name. Raises ParseError, ValidationError, which names the member,
+    and BodyTooLarge.
     """
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')

@@ -110,7 +110,7 @@ class ModelPredict(APIView):
 
 
 def predict_body(model: TreeModel, request: Request) -> tuple[Predictions, bool]:
-    """Predict the rows of a body of any type. Return also whether it holds JSON columns."""
+    """Predict the rows of a body of any type. Also return whether it contains JSON columns."""
     body = request.data
     if isinstance(body, bytes):
         return (predict_csv if request.content_type.startswith(CSV) else predict_arrow)(model, body), False

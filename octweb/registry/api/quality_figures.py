@@ -1,4 +1,4 @@
-"""Answer with Plotly figures of the quality of a model.
+"""Return Plotly figures of the quality of a model.
 
 They need the rows of the model, so only its owner and administrators get them.
 """
@@ -43,7 +43,7 @@ def _scene(request: Request, pk: uuid.UUID, **query: str) -> ModelScene:
 
 
 class CalibrationFigure(APIView):
-    """Calibration: the accuracy of each leaf on training and on held-out rows."""
+    """Calibration: the accuracy of each leaf on training rows and on held-out rows."""
 
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -57,7 +57,7 @@ class CalibrationFigure(APIView):
 
 
 class _TwoClasses(APIView):
-    """A curve over the score thresholds of the leaves."""
+    """Base class of curves over the score thresholds of the leaves."""
 
     draw = staticmethod(roc_figure)
 
@@ -81,10 +81,13 @@ class _TwoClasses(APIView):
 
 @extend_schema(parameters=[PART, POSITIVE], responses=FIGURE | PROBLEMS(400, 401, 403, 404, 429))
 class RocFigure(_TwoClasses):
-    """ROC curve over the score thresholds of the leaves, for two classes. A tree with costs also shows the cheapest threshold."""
+    """ROC curve over the score thresholds of the leaves, for two classes.
+
+    With costs, the cheapest threshold is marked.
+    """
 
     def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
-        """Return the point of the score threshold of least cost, if costs are known."""
+        """Return the point of the cheapest score threshold, if costs are known."""
         cheapest = performance.cheapest_cut(scene, part, positive)
         return {} if cheapest is None else {"cheapest": (cheapest.found, cheapest.taken)}
 
@@ -97,7 +100,7 @@ class RecallFigure(_TwoClasses):
 
 
 class ThresholdFigure(APIView):
-    """Misclassified rows below a node for each threshold of its split, with the rest of the tree unchanged."""
+    """Misclassified rows below a node for each threshold of its split. The rest of the tree is unchanged."""
 
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:

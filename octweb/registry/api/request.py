@@ -1,4 +1,4 @@
-"""Read requests to the API of models: model, flags and rows."""
+"""Parse requests to the API of models: model, flags and rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO = {"", "false", "0", "no"}
 
 
 class AnyFormat(BaseContentNegotiation):
-    """Leave the choice of the response type, and the parameter `?format=`, to the view."""
+    """Content negotiation that leaves the response type, and the parameter `?format=`, to the view."""
 
     def select_parser(self, request, parsers):
         return parsers[0] if parsers else None
@@ -72,7 +72,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def rows_of(body: object) -> list:
-    """Return the rows of a body. Raises ParseError and ValidationError for another shape, and BodyTooLarge for too many rows."""
+    """Return the rows of a body. Raises ParseError, ValidationError, and BodyTooLarge for too many rows."""
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - {"rows"}:

@@ -1,9 +1,9 @@
-"""`manage.py fork_server`: load what jobs need, and fork for each order.
+"""Load what jobs need, and fork for each order: `manage.py fork_server`.
 
-Only a worker starts it (`octweb/jobs/fork_server.py`). An order is a line on standard input,
-`{"arguments": ["train", …], "folder": "…", "environment": {…}}`; the answers are `{"started": PROCESS}` and, later,
-`{"ended": PROCESS, "status": STATUS}`. The server has one thread, since a fork keeps only the thread that forks.
-When the worker ends, standard input is closed: the server ends, and so do children that still run.
+Only a worker starts this command (`octweb/jobs/fork_server.py`). An order is a line on standard input, `{"arguments":
+["train", …], "folder": "…", "environment": {…}}`. The answers are `{"started": PROCESS}` and, later, `{"ended":
+PROCESS, "status": STATUS}`. The server has one thread, because a fork keeps only the thread that forks. When the worker
+ends, standard input is closed. The server and its running children then end.
 """
 
 from __future__ import annotations
@@ -41,12 +41,15 @@ class Command(BaseCommand):
 
 
 def load_and_serve() -> dict[str, Any] | None:
-    """Load the commands and serve orders. Returns its order in each fork, and None in the server once the worker has ended."""
+    """Load the commands, and serve orders.
+
+    Return the order in each fork. In the server, return None once the worker has ended.
+    """
     give_up_rights()
     for command in LOADED:
         load_command_class(get_commands()[command], command)
     _load()
-    # forks share the loaded memory until somebody writes to it, so the garbage collector must leave it alone
+    # forks share the loaded memory until it is written to, so the garbage collector must leave it alone
     gc.freeze()
     return _serve()
 
@@ -85,7 +88,7 @@ def _serve() -> dict[str, Any] | None:
 
 
 def _reap_children() -> list[tuple[int, int]]:
-    """Return the children that have ended since the last call, with their exit status or minus the signal that ended them."""
+    """Return the children that have ended since the last call, each with its exit status or minus the signal."""
     exits = []
     with contextlib.suppress(ChildProcessError):
         while (pair := os.waitpid(-1, os.WNOHANG))[0]:
@@ -98,7 +101,7 @@ def _say(**record: int) -> None:
 
 
 def set_up_process(order: dict[str, Any]) -> None:
-    """Set up the fork as a new process: working directory, environment, argv and output files of the order."""
+    """Set up the fork like a new process: working directory, environment, argv and output files of the order."""
     folder = Path(order["folder"])
     os.chdir(folder)
     os.environ.clear()
@@ -112,7 +115,7 @@ def set_up_process(order: dict[str, Any]) -> None:
 
 
 def _load() -> None:
-    """Load parts that load at their first use: those of numba by running a kernel, those of pyarrow by reading a table."""
+    """Trigger lazy loading: numba's by running a kernel, pyarrow's by reading a table."""
     apply(flatten([(None, -1, -1)], ()), np.ones((1, 1)))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"

@@ -1,4 +1,4 @@
-"""`manage.py worker`: run one job at a time, and recover lost jobs."""
+"""Run one job at a time, and recover lost jobs: `manage.py worker`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VISITS_SECONDS = 60.0  # time between two checks for expired demo visits
 
 
 class Slot(Worker):
-    """A django-tasks worker that returns its job to the queue at SIGTERM, since a job may take hours."""
+    """A django-tasks worker that requeues its job at SIGTERM, because a job may take hours."""
 
     def shutdown(self, signum, frame) -> None:
         log.info("%s: ending, a run in progress goes back to the queue", signal.strsignal(signum))
@@ -95,7 +95,7 @@ def _tidy() -> None:
         files.tidy()
     except DatabaseError:
         raise
-    except Exception:  # a file store may raise anything, and lost jobs must be recovered all the same
+    except Exception:  # a file store may raise anything, and lost jobs must be recovered nevertheless
         log.exception("reaper: old files could not be removed")
 
 
@@ -104,7 +104,7 @@ def _end_visits() -> None:
         demo.end_due(timezone.now())
     except DatabaseError:
         raise
-    except Exception:  # the next check tries the visit again
+    except Exception:  # the next check retries
         log.exception("reaper: a demo account could not be deleted")
 
 
@@ -136,7 +136,7 @@ def _work_beside() -> None:
 
 
 def _send_beside() -> None:
-    """Send `beside` to the applications. Django logs their errors; after one of the database, the connection is closed."""
+    """Send the signal `beside`. Django logs errors of receivers. After a database error, close the connection."""
     for receiver, error in beside.send_robust(sender=None):
         if isinstance(error, DatabaseError):
             log.warning("%s: the database does not answer: %s", receiver.__name__, error)
