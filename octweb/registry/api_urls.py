@@ -1,4 +1,4 @@
-"""API of models, below /api/v1/."""
+"""URLs of the API of models, below /api/v1/."""
 
 from django.urls import path
 

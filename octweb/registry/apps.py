@@ -1,4 +1,4 @@
-"""Trained models: versions, review, predictions, pages."""
+"""Django app of trained models: versions, review, predictions, pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Let other apps register what they know about models.
 
-Imports little, since every command loads it.
+This module imports little, because every command loads it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _read_permissions: Callable[[TreeModel], Mapping[str, Any]] = _no_permissions
 
 
 def register_column_permissions(read: Callable[[TreeModel], Mapping[str, Any]]) -> None:
-    """Set the function that reads column permissions. `octweb.decide` stores them and calls this in `ready`."""
+    """Set the function that reads column permissions. `octweb.decide` stores them, and calls this in `ready`."""
     global _read_permissions
     _read_permissions = read
 
 
 def column_permissions(model: TreeModel) -> Mapping[str, Any]:
-    """Return the permitted changes, column → words; other columns may change freely."""
+    """Return the permitted changes by column. Other columns may change freely."""
     return _read_permissions(model)
 
 
@@ -38,28 +38,31 @@ _read_wording: Callable[[TreeModel], list[dict[str, Any]]] = _no_wording
 
 
 def register_wording(read: Callable[[TreeModel], list[dict[str, Any]]]) -> None:
-    """Set the function that reads the owner's words for the answers of a tree. `octweb.decide` stores them."""
+    """Set the function that reads the owner's texts for the answers of a tree. `octweb.decide` stores them."""
     global _read_wording
     _read_wording = read
 
 
 def wording(model: TreeModel) -> list[dict[str, Any]]:
-    """Return each question of a tree with its `nodes` and the owner's words for `yes` and `no`, empty where there are none."""
+    """Return each question of a tree with its `nodes` and the owner's texts for `yes` and `no`.
+
+    "" where there is none.
+    """
     return _read_wording(model)
 
 
-# Key of `checklist.TITLES` → function that makes a `checklist.ChecklistItem` from a `checklist.ReviewedModel`.
+# key of `checklist.TITLES` → function that turns a `checklist.ReviewedModel` into a `checklist.ChecklistItem`
 item_sources: dict[str, Callable[[Any], Any]] = {}
 preparations: list[Callable[[TreeModel], None]] = []
 
 
 def register_item(key: str, source: Callable[[Any], Any]) -> None:
-    """Add an item to the reviewer's checklist."""
+    """Register the function of an item of the reviewer's checklist."""
     item_sources[key] = source
 
 
 def register_preparation(start: Callable[[TreeModel], None]) -> None:
-    """Add a function that starts a job when an owner asks for approval."""
+    """Register a function that starts a job when an owner requests approval."""
     preparations.append(start)
 
 
@@ -73,14 +76,14 @@ _read_open_points: Callable[[TreeModel], list[str]] = _no_points
 def register_open_points(read: Callable[[TreeModel], list[str]]) -> None:
     """Set the function that returns the titles of the open items.
 
-    The actions of a review cannot import the checklist, which imports them.
+    Actions of a review cannot import the checklist, which imports them.
     """
     global _read_open_points
     _read_open_points = read
 
 
 def open_points(model: TreeModel) -> list[str]:
-    """Return the titles of the open checklist items, which forbid an approval without a note."""
+    """Return the titles of the open checklist items. With open items, an approval needs a reason."""
     return _read_open_points(model)
 
 
@@ -98,16 +101,16 @@ _read_agreement: Callable[[TreeModel], dict[str, Any] | None] = _no_agreement
 
 
 def register_agreement(read: Callable[[TreeModel], dict[str, Any] | None]) -> None:
-    """Set the function that reads the agreement of the good trees.
+    """Set the function that reads how far the good trees agree.
 
-    `octweb.workbench` counts them and calls this in `ready`.
+    `octweb.workbench` counts them, and calls this in `ready`.
     """
     global _read_agreement
     _read_agreement = read
 
 
 def agreement(model: TreeModel) -> dict[str, Any] | None:
-    """Return the agreement of the good trees of a model; None if they cannot be counted.
+    """Return how far the good trees of a model agree, or None if they cannot be counted.
 
     Show it only to the owner and administrators.
     """
@@ -115,7 +118,7 @@ def agreement(model: TreeModel) -> dict[str, Any] | None:
 
 
 class NamedChallenger(NamedTuple):
-    """A model that answers the rows of another one silently; `key` names its counts."""
+    """A model that silently answers the rows of another one. `key` names its counts."""
 
     key: str
     challenger: TreeModel
@@ -129,11 +132,14 @@ _read_challenger: Callable[[TreeModel], NamedChallenger | None] = _no_challenger
 
 
 def register_challenger(read: Callable[[TreeModel], NamedChallenger | None]) -> None:
-    """Set the function that reads the challenger of a model. `octweb.challengers` stores it and calls this in `ready`."""
+    """Set the function that reads the challenger of a model.
+
+    `octweb.challengers` stores it, and calls this in `ready`.
+    """
     global _read_challenger
     _read_challenger = read
 
 
 def challenger_of(model: TreeModel) -> NamedChallenger | None:
-    """Return the challenger of an approved model; None if it has none."""
+    """Return the challenger of an approved model, or None."""
     return _read_challenger(model)

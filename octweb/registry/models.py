@@ -1,4 +1,4 @@
-"""Models of trained trees: names, versions, review history and shares."""
+"""Store trained trees: names, versions, review history and shares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from octweb.core.ownership import Deletable, OwnedQuerySet
 
 
 class State(models.TextChoices):
-    """The review state of a model."""
+    """Review state of a model."""
 
     DRAFT = "draft", "Draft"
     IN_REVIEW = "in_review", "In review"
@@ -24,7 +24,8 @@ class State(models.TextChoices):
 class Family(models.Model):
     """The name under which versions of a model are served.
 
-    Owners choose the names of their drafts freely. A name becomes `public`, and unique, with the first approved version.
+    Owners choose the names of their drafts freely. A name becomes `public`, and therefore unique, with the first
+    approved version.
     """
 
     name = models.SlugField(max_length=100)
@@ -43,7 +44,7 @@ class Family(models.Model):
 
 
 class TreeModelQuerySet(OwnedQuerySet):
-    """Filter models by who may see or call them."""
+    """Queryset of models, with filters by who may see or call them."""
 
     def approved(self) -> TreeModelQuerySet:
         """Return the approved models, which all users may call."""
@@ -54,7 +55,7 @@ class TreeModelQuerySet(OwnedQuerySet):
         return self.approved().filter(served_since__isnull=False).order_by("-served_since", "-version")
 
     def callable_by(self, user) -> TreeModelQuerySet:
-        """Return the user's own models, approved ones, and those shared for calls; all models for staff."""
+        """Return the user's own models, approved ones, and those shared for calls. For staff, return all models."""
         return self._open_to(user, (ShareLevel.CALL,))
 
     def readable_by(self, user) -> TreeModelQuerySet:
@@ -71,7 +72,7 @@ class TreeModelQuerySet(OwnedQuerySet):
 
 
 class ShareLevel(models.TextChoices):
-    """The permissions that a share grants."""
+    """Permissions that a share grants."""
 
     READ = "read", "Read"
     CALL = "call", "Read and call"
@@ -93,7 +94,7 @@ class Doubt(models.TextChoices):
 
 
 class TreeModel(Deletable):
-    """A trained tree; `document` is the model file, verbatim."""
+    """A trained tree: one version of a name. `document` is the model file, verbatim."""
 
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="versions")
     version = models.PositiveIntegerField()
@@ -103,16 +104,16 @@ class TreeModel(Deletable):
     )
     method = models.CharField(max_length=50)
     state = models.CharField(max_length=20, choices=State, default=State.DRAFT)
-    # Callers can reach the model by name since this time. The default version of a name is the one served last.
+    # since this time, callers can reach the model by name; the default version of a name is the one served last
     served_since = models.DateTimeField(null=True, blank=True, editable=False)
-    # Columns of the data set that training did not use. Callers may still send them.
+    # columns of the data set that training did not use; callers may still send them
     ignored = models.JSONField(default=list, blank=True)
     recording = models.CharField(max_length=10, choices=Recording, default=Recording.COUNTS, editable=False)
     document = models.TextField()
     sha256 = models.CharField(max_length=64)
-    # Set if a check refuted the file, or if a bug, now fixed, may have caused its claim.
+    # set if a check refuted the file, or if a bug, now fixed, may have caused its claim
     doubt = models.CharField(max_length=10, choices=Doubt, blank=True, default="", editable=False)
-    # These values are copied from the document, so that lists can show and filter them.
+    # copied from the document, so that lists can show and filter them
     status = models.CharField(max_length=20)
     guarantee = models.CharField(max_length=20)
     objective = models.FloatField()
@@ -134,9 +135,10 @@ class TreeModel(Deletable):
 
 
 class ReviewEvent(models.Model):
-    """One step in the history of a model, never changed: who, when and why.
+    """A step in the history of a model: who, when and why. It never changes.
 
-    If the state stays, the step was about the served name and `reason` describes it. In review, it was the first of two approvals.
+    If the state stays, the step concerned the served name, and `reason` describes it. In review, it was the first of
+    two approvals.
     """
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="events")
@@ -154,7 +156,7 @@ class ReviewEvent(models.Model):
 
     @property
     def step(self) -> str:
-        """The name of the step in a word or two."""
+        """Name of the step, in one or two words."""
         if self.before == State.IN_REVIEW and self.after == State.DRAFT:
             return "Taken back" if self.by_id == self.model.owner_id else "Asked back"
         if self.before == self.after == State.IN_REVIEW:
@@ -163,7 +165,7 @@ class ReviewEvent(models.Model):
 
 
 class Share(models.Model):
-    """A permission for one more user, independent of the review."""
+    """Access to a model for another user, independent of the review."""
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="shares")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

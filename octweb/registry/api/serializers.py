@@ -29,7 +29,7 @@ from trainer.evaluate.verdict import Kind, base_rate, read_verdict
 
 
 class ClaimSerializer(serializers.Serializer):
-    """The claim about a tree in words."""
+    """The claim about a tree, in words."""
 
     kind = serializers.ChoiceField(["proved", "wishes", "gap", "heuristic"])
     words = serializers.CharField()
@@ -59,7 +59,7 @@ VERDICT = inline_serializer(
 
 
 class WishSerializer(serializers.Serializer):
-    """A wish that the tree keeps."""
+    """A wish that the tree keeps, and its price."""
 
     wish = serializers.CharField(help_text="as it was typed")
     words = serializers.CharField()
@@ -72,7 +72,7 @@ class WishSerializer(serializers.Serializer):
 
 
 class ModelSerializer(serializers.ModelSerializer):
-    """A model in a list."""
+    """A model, as lists contain it."""
 
     name = serializers.CharField(source="family.name", help_text="the name under which versions are served")
     served_since = serializers.DateTimeField(
@@ -109,7 +109,7 @@ class ModelSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
     def get_dataset(self, model: TreeModel) -> str | None:
-        """Return the id of the data set; None for callers other than the owner and administrators."""
+        """Return the id of the data set. None unless the caller is the owner or an administrator."""
         user = self.context["request"].user
         if model.dataset_id is None or not access.is_owner_or_staff(user, model):
             return None
@@ -117,7 +117,7 @@ class ModelSerializer(serializers.ModelSerializer):
 
 
 class ReviewEventSerializer(serializers.ModelSerializer):
-    """A change of state."""
+    """A step in a model's history: a change of its state, or a note."""
 
     by = serializers.CharField(source="by.username", default=None, allow_null=True)
     before = serializers.CharField()
@@ -129,7 +129,7 @@ class ReviewEventSerializer(serializers.ModelSerializer):
 
 
 class ReviewStateSerializer(serializers.Serializer):
-    """The state of a review, its possible steps for the caller, and its history."""
+    """The state of a review, the steps that the caller may take, and the history."""
 
     state = serializers.CharField()
     possible = serializers.ListField(child=serializers.CharField())
@@ -137,7 +137,7 @@ class ReviewStateSerializer(serializers.Serializer):
 
 
 class SelectionSerializer(serializers.Serializer):
-    """The estimated accuracy of a model that was selected among candidates."""
+    """The selection of a model among candidates, with an estimate of its accuracy."""
 
     candidates = serializers.IntegerField()
     words = serializers.CharField()
@@ -149,7 +149,7 @@ class SelectionSerializer(serializers.Serializer):
 
 
 class SizeSerializer(serializers.Serializer):
-    """A number of leaves that the training tried."""
+    """A number of leaves that the training compared."""
 
     leaves = serializers.IntegerField()
     leaf_penalty = serializers.FloatField(help_text="the penalty that gives a tree of so many leaves")
@@ -159,7 +159,7 @@ class SizeSerializer(serializers.Serializer):
 
 
 class SizesSerializer(serializers.Serializer):
-    """The numbers of leaves that the training compared."""
+    """The numbers of leaves that the training compared, and why it chose one or none."""
 
     reason = serializers.CharField(help_text="why no size was chosen; empty if one was")
     measure = serializers.ChoiceField(["accuracy", "cost_per_row"], required=False)
@@ -169,7 +169,7 @@ class SizesSerializer(serializers.Serializer):
 
 
 class GoodTreesRecordSerializer(serializers.Serializer):
-    """The dependence of answers on the choice among all good trees."""
+    """How answers depend on the choice among all good trees."""
 
     state = serializers.CharField(help_text="counted")
     trees = serializers.IntegerField(help_text="how many good trees there are")
@@ -186,7 +186,7 @@ class GoodTreesRecordSerializer(serializers.Serializer):
 
 
 class ModelDetailSerializer(ModelSerializer):
-    """A model with its tree, what is claimed, and its history."""
+    """A model with its tree, its claims, and its history."""
 
     base_rate = serializers.SerializerMethodField(
         help_text="how often one answer for all rows is right: always the most frequent class of the training rows"
@@ -339,7 +339,7 @@ class ModelDetailSerializer(ModelSerializer):
 
 
 class ChecklistItemSerializer(serializers.Serializer):
-    """One line of the reviewer's checklist."""
+    """An item of the reviewer's checklist."""
 
     item = serializers.ChoiceField(list(TITLES))
     title = serializers.CharField()
@@ -369,7 +369,10 @@ class ReviewPageSerializer(ReviewStateSerializer):
 
 
 def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
-    """Return the review of a model, with the steps that `user` may take. Show it only to its owner and administrators."""
+    """Return the review of a model, with the steps that `user` may take.
+
+    Show it only to the model's owner and administrators.
+    """
     reviewed = ReviewedModel(model)
     purpose = purpose_of(reviewed.events)
     items = build_checklist(reviewed)
@@ -394,7 +397,7 @@ def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
 
 
 class ReviewSerializer(serializers.Serializer):
-    """A step of the review."""
+    """A step of the review, with its reason."""
 
     action = serializers.ChoiceField(list(actions.TRANSITIONS))
     reason = StrictTextField(
@@ -425,7 +428,7 @@ class PublishSerializer(serializers.Serializer):
 
 
 class ShareSerializer(serializers.Serializer):
-    """A user who may use a model, independent of its review."""
+    """A user with access to a model, independent of its review."""
 
     username = StrictTextField(max_length=150)
     level = serializers.ChoiceField(ShareLevel.choices, required=False, default=ShareLevel.READ)
@@ -472,7 +475,7 @@ class CertificateStatusSerializer(serializers.Serializer):
 
 
 class PredictionsSerializer(serializers.Serializer):
-    """The answer of predict."""
+    """The answers of predict."""
 
     model = serializers.UUIDField()
     name = serializers.CharField()
@@ -492,7 +495,7 @@ class PredictionsSerializer(serializers.Serializer):
 
 
 class RowsSerializer(serializers.Serializer):
-    """Rows to predict: `rows`, each an object of column → value, or `columns`, column → list of values."""
+    """Rows to predict: either `rows`, each an object of column → value, or `columns`, column → list of values."""
 
     rows = serializers.ListField(
         child=serializers.DictField(child=serializers.JSONField(allow_null=True)),
@@ -507,7 +510,7 @@ class RowsSerializer(serializers.Serializer):
 
 
 class BringSerializer(serializers.Serializer):
-    """The file of a tree, and the data set on whose rows the tree is counted."""
+    """The file of a tree to import, and the data set on whose rows the tree is counted."""
 
     file = serializers.FileField(
         allow_empty_file=True, help_text="LightGBM (text or JSON), PMML 4, or a model file of octweb"

@@ -1,4 +1,4 @@
-"""Answer which version a name served at a time, by the API."""
+"""Tell by the API which version was served under a name at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AT = OpenApiParameter(
 
 
 class ServedWhenSerializer(serializers.Serializer):
-    """The version that answered to a name at a time."""
+    """The version that was served under a name at a time."""
 
     name = serializers.CharField()
     at = serializers.DateTimeField()
@@ -42,14 +42,14 @@ class ServedWhenSerializer(serializers.Serializer):
 
 
 class ServedWhenAnswersSerializer(ServedWhenSerializer):
-    """The same, with the predictions of that version."""
+    """The version that was served under a name at a time, and its predictions."""
 
     predictions = serializers.ListField(child=serializers.DictField())
     notes = serializers.ListField(child=serializers.CharField())
 
 
 class ServedWhen(APIView):
-    """The version that a name served at a time, read from the audit trail."""
+    """The version that was served under a name at a time, read from the audit chain."""
 
     parser_classes = [StrictJSONParser]
     query_parameters = frozenset({"at"})
@@ -60,7 +60,7 @@ class ServedWhen(APIView):
         responses={200: ServedWhenSerializer} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Return the version that the name served at the time."""
+        """Return the version that was served under the name at that time."""
         moment = parse_moment_or_now(request.query_params.get("at", ""))
         return Response(_record(name, moment, served_period(name, moment)))
 
@@ -71,7 +71,7 @@ class ServedWhen(APIView):
         responses={200: ServedWhenAnswersSerializer} | PROBLEMS(400, 401, 403, 404, 409, 410, 413, 415, 422, 429),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Predict rows with that version; the answers do not count as decisions."""
+        """Predict rows with that version. The answers do not count as decisions."""
         moment = parse_moment_or_now(request.query_params.get("at", ""))
         period = served_period(name, moment)
         model = _model_of(period, request.user)
@@ -83,7 +83,7 @@ class ServedWhen(APIView):
 def _model_of(period: Period, user) -> TreeModel:
     """Return the model of a period. Raises Gone if it was deleted, and Conflict if its file has changed.
 
-    Raises PermissionDenied if it is no longer approved, except for its owner and administrators.
+    Raises PermissionDenied if it is no longer approved and `user` is neither its owner nor an administrator.
     """
     model = TreeModel.objects.select_related("family").filter(pk=period.model, deleted_at=None).first()
     if model is None:

@@ -1,4 +1,4 @@
-"""Answer with Plotly figures of a model's tree, splits and frontiers."""
+"""Return Plotly figures of a model's tree, splits and frontiers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.layout import FULL_TO
 from trainer.tree.render.palette import without_legend
 
-MOST_NUMBERS = 10_000  # node numbers that one address may contain
+MOST_NUMBERS = 10_000  # a URL may contain at most this many node numbers
 
 
 class TreeFigure(APIView):
-    """The tree, with highlighted paths to the leaves in `leaf`. `leaves` or `coefficients` selects a tree on a frontier of the model.
+    """The tree, with highlighted paths to the leaves in `leaf`.
 
-    `levels` or `closed` sets which branches are closed; `width` and `height` alone open as many as can be read there. The owner and
+    `leaves` or `coefficients` selects a tree on a frontier of the model. `levels` or `closed` sets which branches are
+    closed. With only `width` and `height`, as many branches are open as are readable at that size. The owner and
     administrators see the number of correct unseen rows at the leaves.
     """
 
@@ -84,7 +85,7 @@ class TreeFigure(APIView):
 
 
 class TreeMap(APIView):
-    """A small map of the whole tree, with leaves in the colours of their classes."""
+    """A small map of the whole tree. Leaves have the colours of their classes."""
 
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -120,7 +121,7 @@ class NodeFigure(APIView):
 
 
 class LeafFrontierFigure(APIView):
-    """The most training rows correct for each number of leaves, as the exact search with `max_leaves` proves them."""
+    """The most correct training rows for each number of leaves, as proved by the exact search with `max_leaves`."""
 
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -133,7 +134,7 @@ class LeafFrontierFigure(APIView):
 
 
 class CoefficientFrontierFigure(APIView):
-    """The most training rows correct of the trees found with few coefficients other than 0."""
+    """The most correct training rows for each number of nonzero coefficients, among the trees found."""
 
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -149,9 +150,9 @@ def _scene(request: Request, model: TreeModel, **query: str) -> ModelScene:
 
 
 def _of_rows(request: Request, model: TreeModel) -> dict[str, Any]:
-    """Return the counts of correct and of all unseen rows by leaf, empty for users who may not see rows.
+    """Return the counts of correct and of all unseen rows by leaf. Empty for users who may not see rows.
 
-    In a small tree, return also the heaviest columns of each multivariate split.
+    For a small tree, also return the heaviest columns of each multivariate split.
     """
     scene = _scene(request, model)
     unseen = {leaf.id: scene.unseen_of(leaf) for leaf in scene.tree.leaves} if len(scene.part("unseen")) else {}
@@ -159,7 +160,7 @@ def _of_rows(request: Request, model: TreeModel) -> dict[str, Any]:
 
 
 def _closed_branches(request: Request, tree: Tree) -> list[int] | None:
-    """Return the collapsed branches named in the address; None if it names none."""
+    """Return the closed branches that the query names, or None if it names none."""
     if "closed" not in request.query_params:
         return None
     numbers = {number for number in _numbers(request, "closed") if number < len(tree.nodes)}
@@ -167,7 +168,10 @@ def _closed_branches(request: Request, tree: Tree) -> list[int] | None:
 
 
 def _reveal_node(tree: Tree, closed: set[int], node: int | None) -> list[int]:
-    """Return `closed` without the branches that are or hide `node`. The other branches just below them are closed instead."""
+    """Return `closed` without the branches that are or hide `node`.
+
+    Branches just beside its path are closed instead.
+    """
     if node is not None and node < len(tree.nodes):
         for at in tree.path_to(node):
             if at in closed:
@@ -177,7 +181,7 @@ def _reveal_node(tree: Tree, closed: set[int], node: int | None) -> list[int]:
 
 
 def _numbers(request: Request, name: str) -> list[int]:
-    """Return the node numbers in a parameter such as `3,7`, empty if it is absent. Raises ValidationError."""
+    """Return the node numbers in a parameter such as `3,7`. Empty if it is absent. Raises ValidationError."""
     parts = [part for part in request.query_params.get(name, "").split(",") if part]
     if len(parts) > MOST_NUMBERS or not all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts):
         raise ValidationError({name: f"Give at most {MOST_NUMBERS:,} numbers of nodes, separated by commas."})

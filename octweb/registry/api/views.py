@@ -41,7 +41,7 @@ from trainer.registry import METHODS
 
 
 class ModelList(ListAPIView):
-    """Your models, approved models, and models shared with you; administrators see all."""
+    """Your models, approved models, and models shared with you. Administrators see all."""
 
     serializer_class = ModelSerializer
     parser_classes = [MultiPartParser]
@@ -107,7 +107,7 @@ class ModelList(ListAPIView):
 
 
 class ModelDetail(APIView):
-    """One model."""
+    """A model with its tree, its claims, and its history."""
 
     @extend_schema(
         operation_id="models_retrieve", responses={200: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 429)
@@ -118,7 +118,7 @@ class ModelDetail(APIView):
 
 
 class ModelDownload(APIView):
-    """The model as a file."""
+    """Download the model as a file, in one of many formats."""
 
     content_negotiation_class = AnyFormat
 
@@ -150,7 +150,7 @@ class ModelDownload(APIView):
 
 
 class ModelReview(GenericAPIView):
-    """The review: ask for approval, withdraw, approve, ask back or reject (with a reason), retire; and its checklist."""
+    """The review of a model: its checklist, and its steps (ask for approval, withdraw, approve, return, reject, retire)."""
 
     serializer_class = ReviewSerializer
 
@@ -178,7 +178,7 @@ class ModelReview(GenericAPIView):
 
 
 class ModelPublish(GenericAPIView):
-    """Serve an approved model under its name or another name of its owner, or stop serving it."""
+    """Serve an approved model under its name, or under another name of its owner, or stop serving it."""
 
     serializer_class = PublishSerializer
 
@@ -203,7 +203,7 @@ class ModelPublish(GenericAPIView):
 
 
 class ModelShares(GenericAPIView):
-    """The users who may use a model besides its owner, independent of its review."""
+    """The users with whom a model is shared, independent of its review."""
 
     serializer_class = ShareSerializer
     pagination_class = None
@@ -244,7 +244,7 @@ class ModelShares(GenericAPIView):
 
 
 class ModelPrune(APIView):
-    """Make a new version without the questions that change no answer. Every row keeps its class."""
+    """Create a new version without the questions that change no answer. Every row keeps its class."""
 
     @extend_schema(request=None, responses={201: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 409, 422, 429))
     @idempotent
@@ -254,7 +254,10 @@ class ModelPrune(APIView):
 
 
 def _bring_model(user: Any, data: Any) -> TreeModel:
-    """Import the tree of a call. Raises ValidationError, Http404 for a data set of others, and the errors of `import_tree`."""
+    """Import the tree of a call.
+
+    Raises ValidationError, Http404 for another user's data set, and the errors of `import_tree`.
+    """
     form = BringSerializer(data=data)
     form.is_valid(raise_exception=True)
     values = dict(form.validated_data)

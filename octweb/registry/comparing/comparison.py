@@ -14,9 +14,10 @@ from trainer.tree.numbers import number_text, points_text
 
 
 def compare_models(models: list[TreeModel]) -> dict[str, Any]:
-    """Return rows for the table and the chart, best on unseen rows first, with the findings and counts.
+    """Return rows for table and chart, best on unseen rows first, with findings and counts.
 
-    Trees are ranked by the cost per unseen row if all of them have the same costs of answers and held-out rows, else by accuracy.
+    Trees are ranked by cost per unseen row if all have the same costs of answers and held-out rows, otherwise by
+    accuracy.
     """
     rows = [_row(model) for model in models]
     by_cost = bool(rows) and all(
@@ -58,7 +59,10 @@ def _row(model: TreeModel) -> dict[str, Any]:
 
 
 def _unseen_cost(model: TreeModel) -> dict[str, Any] | None:
-    """Return the cost per held-out row with its interval and that of the best constant answer; None without costs or such rows."""
+    """Return the cost per held-out row with its interval, and that of the best constant answer.
+
+    None without costs or without held-out rows.
+    """
     file = model_file(model)
     stated = file.certificate.get("costs")
     test = file.metrics.get("test") or {}
@@ -77,24 +81,24 @@ def _unseen_cost(model: TreeModel) -> dict[str, Any] | None:
 
 
 def _span(row: dict[str, Any]) -> str:
-    """Return the 95 % interval in words; empty if unknown."""
+    """Return the 95 % interval in words, or "" if unknown."""
     interval = row["interval"]
     return "" if interval is None else f", 95 % interval {points_text(interval[0])} to {points_text(interval[1])}"
 
 
 def _dominates(other: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Return whether `other` is at least as small and as accurate or cheap, and better in one of the two."""
+    """Return whether `other` is no larger and no worse than `row`, and better in one of the two."""
     no_worse = other["leaves"] <= row["leaves"] and other["loss"] <= row["loss"]
     return no_worse and (other["leaves"] < row["leaves"] or other["loss"] < row["loss"])
 
 
 def _tied_with_best(evaluated: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows whose displayed accuracy equals the best one."""
+    """Return the rows whose displayed accuracy equals the best."""
     return [r for r in evaluated if points_text(r["unseen"]) == points_text(evaluated[0]["unseen"])]
 
 
 def _best_words(evaluated: list[dict[str, Any]]) -> str:
-    """Name every tree with the highest accuracy on unseen rows."""
+    """Name every tree that has the highest accuracy on unseen rows."""
     best = evaluated[0]
     names = [f"{r['model'].title} (version {r['model'].version})" for r in _tied_with_best(evaluated)]
     value = f"({points_text(best['unseen'])} %{_span(best)})"
@@ -104,7 +108,7 @@ def _best_words(evaluated: list[dict[str, Any]]) -> str:
 
 
 def cost_findings(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the result in words (`main`), and advice on its reliability (`rest`), for trees that are ranked by cost."""
+    """Return the result in words (`main`), and advice on its reliability (`rest`), for trees ranked by cost."""
     best = rows[0]
     names = [
         f"{r['model'].title} (version {r['model'].version})"

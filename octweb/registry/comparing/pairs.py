@@ -1,7 +1,7 @@
-"""Compare two trees on the same rows, and test their difference.
+"""Compare two trees on the same rows, and test the difference.
 
-Rows that neither tree trained on represent new rows. Rows that both trained on are counted separately. Rows that only one trained on
-are ignored, since they favour it.
+Rows on which neither tree was trained represent new rows. Rows on which both were trained are counted separately. Rows
+on which only one was trained are ignored, because they favour it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class PairedRows:
-    """Counts over rows of one kind: all, different answers, and rows that one, both or no tree classifies correctly.
+    """Counts over rows of one kind: all, different answers, and rows that one or both trees classify correctly.
 
-    The numbers count rows. `p`, `interval` and `points` respect groups or weights, if rows have them.
+    The counts are numbers of rows. `p`, `interval` and `points` respect groups or weights, if the rows have them.
     """
 
     name: str
@@ -48,7 +48,7 @@ class PairedRows:
 
 @dataclass(frozen=True, kw_only=True)
 class TreePair:
-    """Two trees over one data set; `parts` is empty if they share no readable rows."""
+    """Comparison of two trees on one data set. `parts` is empty if they share no readable rows."""
 
     first: TreeModel
     second: TreeModel
@@ -56,13 +56,13 @@ class TreePair:
 
     @property
     def sentence(self) -> str:
-        """The result in words; it names a winner only with an interval."""
+        """The result in words. It names a winner only if the difference is more than chance explains."""
         return _describe_pair(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SharedRows:
-    """The rows that both trees can read: positions, kinds, actual classes and both predictions."""
+    """Rows that both trees can predict: positions, kinds, actual classes and both predictions."""
 
     rows: DatasetRows
     at: np.ndarray
@@ -80,7 +80,7 @@ def compare_pair(first: TreeModel, second: TreeModel) -> TreePair:
 
 
 def disagreement_lines(first: TreeModel, second: TreeModel) -> Iterator[str]:
-    """Yield the rows with different answers as CSV: line, row, kind, classes, the correct tree, and every column.
+    """Yield the rows with different answers as CSV: line, row, kind, classes, which tree is correct, and every column.
 
     The caller checks that the user may see the rows of both models.
     """

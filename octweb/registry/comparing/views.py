@@ -1,4 +1,4 @@
-"""Show pages that compare models, and rows on which two disagree."""
+"""Show pages that compare models, and download rows on which two disagree."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from octweb.registry.page.scene import ModelScene
 from trainer.training.claims import scope_words
 from trainer.tree.render.outline import tree_outline
 
-MAX_SIDE_BY_SIDE = 6  # trees that the page draws beside each other
+MAX_SIDE_BY_SIDE = 6  # maximum number of trees side by side
 MAX_COMPARED = 40
 
 
 @login_required
 @require_GET
 def model_compare(request: HttpRequest) -> HttpResponse:
-    """Compare the selected models side by side, else all models of a data set."""
+    """Compare the selected models side by side. If fewer than two are selected, compare all models of a data set."""
     ticked = _ticked_models(request)
     if len(ticked) > 1:
         return render(request, "registry/compare/side_by_side.html", _side_by_side(request, ticked))
@@ -50,7 +50,7 @@ def model_compare(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def compare_rows(request: HttpRequest) -> StreamingHttpResponse:
-    """Return the rows on which two models disagree as CSV. 404 unless the user may see the rows of both."""
+    """Download the rows on which two models disagree as CSV. 404 unless the user may see the rows of both."""
     ticked = _ticked_models(request)
     if len(ticked) != 2 or not all(_may_see_rows(request, m) for m in ticked):
         raise Http404("Choose two models whose rows you may see.")
@@ -88,7 +88,7 @@ def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
 
 
 def _ticked_models(request: HttpRequest) -> list[TreeModel]:
-    """Return the first models in the address that the user may read, in the order of the address."""
+    """Return the models in the query that the user may read, in its order, at most MAX_SIDE_BY_SIDE."""
     ids = list(dict.fromkeys(filter(None, map(_uuid, request.GET.getlist("models")))))[:MAX_SIDE_BY_SIDE]
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").in_bulk(ids)
     return [models[pk] for pk in ids if pk in models]
@@ -100,9 +100,10 @@ def _may_see_rows(request: HttpRequest, model: TreeModel) -> bool:
 
 
 def models_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
-    """Return the data sets of the user's models, the selected one and its models. Administrators get those of all models.
+    """Return the data sets of the user's models, the selected data set, and its models.
 
-    By default, the data set of `one` is selected, else that of the newest model.
+    For administrators, these are the data sets of all models. By default, the data set of `one` is selected, or else
+    that of the newest model.
     """
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
     models = models.filter(dataset__isnull=False)

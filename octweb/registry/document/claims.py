@@ -1,4 +1,4 @@
-"""Write a model's badges and the claim sent with its predictions."""
+"""Build a model's badges, and the claim sent with its predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOUBTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimBadge:
-    """A badge: `kind` is a key of `badges.LOOK`; `words` are shown, `tip` explains."""
+    """A badge about a model. `kind` is a key of `badges.LOOK`, `words` are shown, and `tip` explains them."""
 
     kind: str
     words: str
@@ -30,7 +30,7 @@ class ClaimBadge:
 
 
 def claim_badges(model: TreeModel) -> list[ClaimBadge]:
-    """Return the badges of a model, the one about the whole tree first."""
+    """Return the badges of a model. The first is about the whole tree."""
     try:
         certificate = model_file(model).certificate
     except DamagedDocument as error:
@@ -50,7 +50,7 @@ def claim_badges(model: TreeModel) -> list[ClaimBadge]:
 
 
 def warnings_of(model: TreeModel) -> list[str]:
-    """Return the warnings about a tree, such as that it uses an identifier; empty for a damaged document."""
+    """Return warnings about a tree, for example that it uses an identifier. [] for a damaged document."""
     try:
         tree = model_file(model).tree
     except DamagedDocument:
@@ -60,7 +60,7 @@ def warnings_of(model: TreeModel) -> list[str]:
 
 
 def verdict_of(model: TreeModel) -> TreeVerdict | None:
-    """Compare the model with a constant answer; None for a damaged document."""
+    """Compare the model with a constant answer. None for a damaged document."""
     try:
         return read_verdict(model_file(model))
     except DamagedDocument:
@@ -68,7 +68,7 @@ def verdict_of(model: TreeModel) -> TreeVerdict | None:
 
 
 def training_base_of(model: TreeModel) -> BaseRate | None:
-    """Return the accuracy of one answer on the training rows; None without counts and for a damaged document."""
+    """Return the accuracy of one answer for all training rows. None without counts, or for a damaged document."""
     try:
         return training_base_rate(model_file(model))
     except DamagedDocument:
@@ -76,7 +76,7 @@ def training_base_of(model: TreeModel) -> BaseRate | None:
 
 
 def weights_of(model: TreeModel) -> str:
-    """Describe the weights of training rows; empty without weights and for a damaged document."""
+    """Describe the weights of training rows. "" without weights, or for a damaged document."""
     try:
         return weight_sentence(model_file(model).certificate)
     except DamagedDocument:
@@ -84,7 +84,7 @@ def weights_of(model: TreeModel) -> str:
 
 
 def claim_of(model: TreeModel) -> Claim:
-    """Return the claim about the whole tree, weakened by a doubt. Raises DamagedDocument."""
+    """Return the claim about the whole tree, weakened if it is in doubt. Raises DamagedDocument."""
     claim = read_claim(model_file(model).certificate)
     if not model.doubt:
         return claim
@@ -93,7 +93,7 @@ def claim_of(model: TreeModel) -> Claim:
 
 
 def certificate_status(model: TreeModel) -> dict[str, Any]:
-    """Return the short claim that accompanies predictions. Constraints and their price are present only if there are any."""
+    """Return the short claim sent with predictions. Constraints and their price are included only if there are any."""
     claim = claim_of(model)
     status: dict[str, Any] = {
         "guarantee": model.guarantee,

@@ -10,7 +10,7 @@ from trainer.tree.file import ModelFile
 
 
 def columns_of(model: ModelFile) -> dict[str, Any]:
-    """Return the database columns that are computed from the document. Raises ModelFileError for a damaged one."""
+    """Return the database columns that are computed from the document. Raises ModelFileError if it is damaged."""
     certificate = model.certificate
     metrics = model.metrics
     tree = model.tree

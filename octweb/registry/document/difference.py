@@ -1,4 +1,4 @@
-"""Compare a version with the served one in rules and answers."""
+"""Compare a version with the served one: rules and answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedAnswers:
-    """Counts over the rows that both versions can predict: all, different answers, and changes to correct or wrong."""
+    """Counts over rows that both versions can predict: all, different answers, and changes to correct or to wrong."""
 
     rows: int
     different: int
@@ -32,10 +32,11 @@ class ChangedAnswers:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The difference of a version from the served one. `training` and `unseen` are None if such rows cannot be compared.
+    """Difference between a version and the served one.
 
-    `other_data`: the served version was trained on another data set, which may contain these rows. `learned`: the number of unseen
-    rows that the served version was trained on, 0 if unknown.
+    `training` and `unseen` are None if such rows cannot be compared. `other_data` says that the served version was
+    trained on another data set, which may contain these rows. `learned` is the number of unseen rows on which the
+    served version was trained, 0 if unknown.
     """
 
     served: TreeModel
@@ -48,7 +49,7 @@ class Difference:
 
 
 def compare_with_served(model: TreeModel, served: TreeModel) -> Difference:
-    """Compare `model` with `served` in rules, and on the rows of the data set of `model`."""
+    """Compare the rules of `model` and `served`, and their answers on the data set of `model`."""
     rows = rows_of(model)
     counts = _rows(model, served, rows) if rows is not None else {}
     other = model.dataset_id != served.dataset_id
@@ -56,14 +57,14 @@ def compare_with_served(model: TreeModel, served: TreeModel) -> Difference:
 
 
 def _lines(model: TreeModel, served: TreeModel) -> list[dict[str, str]]:
-    """Return the lines of both rule texts: kept, added or removed."""
+    """Return the lines of both rule texts, each kept, added or removed."""
     old, new = (rules_text(model_file(m).tree, model_file(m).certificate).splitlines() for m in (served, model))
     kinds = {"+ ": "added", "- ": "removed", "  ": "kept"}
     return [{"kind": kinds[x[:2]], "text": x[2:]} for x in difflib.ndiff(old, new) if x[:2] in kinds]
 
 
 def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, Any]:
-    """Count the rows that both versions can predict, separately for training and unseen rows; empty if rows cannot be matched."""
+    """Count the rows that both versions can predict, for training and unseen rows. {} if rows cannot be matched."""
     answered = _answers_of(served, model, rows)
     if answered is None:
         return {}
@@ -93,9 +94,10 @@ def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, A
 
 
 def _answers_of(served: TreeModel, model: TreeModel, rows: DatasetRows) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the positions of the rows that the served tree can predict, and its predictions; None if rows cannot be matched.
+    """Return the positions of the rows that the served tree can predict, and its predictions.
 
-    If the served version has another data set, its columns and categories must be those of `model`.
+    None if rows cannot be matched. If the served version has another data set, its columns and categories must be those
+    of `model`.
     """
     old = model_file(served).tree
     labels = np.array(old.classes, object)

@@ -20,12 +20,12 @@ from trainer.tree.file import ModelFile, from_json
 T = TypeVar("T")
 
 MAX_ENTRIES = 64
-# total length of cached documents; a parsed tree takes a small multiple of the length of its text
+# total length of cached documents; a parsed tree takes a small multiple of its text's length
 MAX_CHARACTERS = 50_000_000
 
 
 class DocumentCache(Generic[T]):
-    """A thread-safe LRU cache of values computed from documents, limited in entries and in characters."""
+    """Thread-safe LRU cache of values computed from documents, limited in entries and in characters."""
 
     def __init__(self, entries: int = MAX_ENTRIES, characters: int = MAX_CHARACTERS) -> None:
         self.entries = entries
@@ -60,7 +60,10 @@ _cache: DocumentCache[ModelFile] = DocumentCache()
 
 
 def model_file(model: TreeModel) -> ModelFile:
-    """Return the parsed document of a model. A deferred `document` is read only on a cache miss. Raises DamagedDocument."""
+    """Return the parsed document of a model. Raises DamagedDocument.
+
+    A deferred `document` is read only on a cache miss.
+    """
     file = _cache.get(model.sha256)
     if file is None:
         text = document_of(model)
@@ -73,7 +76,7 @@ def model_file(model: TreeModel) -> ModelFile:
 
 
 def read_documents(models: Iterable[TreeModel]) -> None:
-    """Read the deferred documents of uncached models in one query."""
+    """Read the deferred documents of uncached models with one query."""
     deferred = {m.pk: m for m in models if "document" in m.get_deferred_fields() and _cache.get(m.sha256) is None}
     for pk, text in TreeModel.objects.filter(pk__in=deferred).values_list("pk", "document"):
         deferred[pk].document = text
@@ -87,7 +90,7 @@ def document_of(model: TreeModel) -> str:
 
 
 def is_damaged(model: TreeModel) -> bool:
-    """Return whether the stored document is unreadable."""
+    """Return whether the stored document is unreadable or changed."""
     try:
         model_file(model)
     except DamagedDocument:

@@ -1,4 +1,4 @@
-"""Find the reasons of an answer of a model, in the words of its owner."""
+"""Find the reasons for a model's answer, in the words of its owner."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ RULE_OF_SUMS = (
 
 
 class ModelReasons:
-    """Reasons of rows of one model. `seconds` limits the programs for splits on weighted sums."""
+    """Finder of the reasons for a model's answers.
+
+    `seconds` limits the integer programs for splits on weighted sums.
+    """
 
     def __init__(self, model: TreeModel, statistics: Sequence[ColumnStatistics], *, seconds: float) -> None:
         self._tree = model_file(model).tree
@@ -33,7 +36,7 @@ class ModelReasons:
         self._words = {node: question for question in hooks.wording(model) for node in question["nodes"]}
 
     def record(self, row: FloatArray) -> dict[str, Any]:
-        """Return the reasons of a row with an answer as the API does: those of `reasons_record`, and words for each."""
+        """Return the reasons for the answer to a row, as the API does: those of `reasons_record`, with words for each."""
         record = reasons_record(self._finder, row)
         for reason in record["principal"]:
             for answer in reason["answers"]:

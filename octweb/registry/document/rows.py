@@ -29,18 +29,19 @@ from trainer.tree.file import ModelFile
 from trainer.tree.numbers import number_text
 
 TOLERANCE = 1e-9
-MAX_CELLS = 20_000_000  # rows times columns; the web process does not read larger data sets
-# bytes; the web process reads files up to this size itself, and another process reads larger ones
+MAX_CELLS = 20_000_000  # rows times columns; larger data sets are not read
+# bytes; larger files are read in another process
 READ_HERE = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRows:
-    """The rows of the data set that the model can predict: `matrix` (n, columns), class `codes` (n,), and row `numbers` (n,) from 1.
+    """Rows of the data set that the model can predict.
 
-    `training` and `unseen` are the positions of the training and the held-out rows. `same`: the fingerprint of the training rows
-    is that of the model. `lines` (n,) are the lines of the uploaded file, None if unknown. `weights` and `groups`, int64 (n,),
-    are those of the training, None if it had none.
+    `matrix` is (n, columns). `codes` (n,) are the classes, and `numbers` (n,) the row numbers from 1. `training` and
+    `unseen` are positions of training and held-out rows. `same` says whether the fingerprint of the training rows is
+    that of the model. `lines` (n,) are lines of the uploaded file, or None if unknown. `weights` and `groups`, int64
+    (n,), are those of the training, or None.
     """
 
     matrix: FloatArray
@@ -54,21 +55,21 @@ class DatasetRows:
     groups: np.ndarray | None = None
 
     def weights_of(self, at: np.ndarray) -> np.ndarray:
-        """Return the weights of the rows at some positions, int64, by default 1."""
+        """Return the weights of the rows at some positions, int64. The default weight is 1."""
         return np.ones(len(at), np.int64) if self.weights is None else self.weights[at]
 
     @property
     def called(self) -> str:
-        """The word for the label of a row: line of the uploaded file, or row if lines are unknown."""
+        """Word for a row's label: line of the uploaded file, or row if lines are unknown."""
         return "row" if self.lines is None else "line"
 
     @property
     def shown(self) -> np.ndarray:
-        """The label of each row, int64 (n,): its line, or its number."""
+        """Label of each row, int64 (n,): its line, or its number if lines are unknown."""
         return self.numbers if self.lines is None else self.lines
 
     def position(self, number: int) -> int | None:
-        """Return the position of the row with this number; None if it is not among the rows."""
+        """Return the position of the row with this number, or None."""
         positions = np.flatnonzero(self.numbers == number)
         return int(positions[0]) if len(positions) else None
 
@@ -80,7 +81,7 @@ class DatasetRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """The result of applying the tree to its training rows again."""
+    """Result of applying the tree to its training rows again."""
 
     agrees: bool
     sentence: str
@@ -90,7 +91,10 @@ class Check:
 
 
 def rows_of(model: TreeModel) -> DatasetRows | None:
-    """Return the rows of the model's data set; None if they are deleted, too many, or cannot be read under the model's schema."""
+    """Return the rows of the model's data set.
+
+    None if they are deleted, too many, or unreadable under the model's schema.
+    """
     dataset = model.dataset
     if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
         return None
@@ -101,7 +105,7 @@ def rows_of(model: TreeModel) -> DatasetRows | None:
 
 
 class _Document:
-    """Pass the model to a cached function without making it part of the key."""
+    """Wrapper that passes the model to a cached function without becoming part of the cache key."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
@@ -125,7 +129,7 @@ def _read_rows(path: str, data_sha256: str, model_sha256: str, document: _Docume
 
 
 def _row_bytes(model: TreeModel) -> int:
-    """Return the bytes of the rows in memory; an estimate for old data sets without a count."""
+    """Return the size of the rows in memory in bytes. An estimate for old data sets without a count."""
     dataset = model.dataset
     if dataset is None:
         return 0
@@ -133,7 +137,7 @@ def _row_bytes(model: TreeModel) -> int:
 
 
 def check_claim(model: TreeModel) -> Check | None:
-    """Apply the stored tree to its training rows and compare the result with the file. Return None without rows."""
+    """Apply the stored tree to its training rows, and compare the result with the file. Return None without rows."""
     rows = rows_of(model)
     if rows is None:
         return None
@@ -176,7 +180,10 @@ def check_claim(model: TreeModel) -> Check | None:
 
 
 def _training_weights(file: ModelFile, rows: DatasetRows) -> np.ndarray:
-    """Return the weights of the training rows in the objective, int64, balanced by class if the parameters say so."""
+    """Return the weights of the training rows in the objective, int64.
+
+    They are balanced by class if the parameters say so.
+    """
     row_weights = rows.weights_of(rows.training)
     labels = Labels(name=file.target, classes=tuple(file.tree.classes), codes=rows.codes[rows.training])
     weighted = class_weighted({"class_weight": file.parameters.get("class_weight")}, labels, row_weights)
@@ -208,7 +215,10 @@ def answer_costs(file: ModelFile, rows: DatasetRows, at: np.ndarray) -> FloatArr
 
 
 def _check_cost(file: ModelFile, rows: DatasetRows, predicted: CodeArray) -> tuple[bool, str] | None:
-    """Compare the cost on the training rows with the file; return agreement and the cost in words, None if unknown."""
+    """Compare the cost on the training rows with the file.
+
+    Return whether they agree, and the cost in words. None if unknown.
+    """
     values = answer_costs(file, rows, rows.training)
     if values is None:
         return None
@@ -251,7 +261,7 @@ def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fra
 
 
 def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
-    """Return a row as a client sends it: the columns of the tree, without missing values."""
+    """Return a row as a client sends it: the columns that the tree tests, without missing values."""
     tree = model_file(model).tree
     record: dict[str, Any] = {}
     for j in tree.used_columns or range(min(1, len(tree.schema))):
@@ -268,7 +278,7 @@ def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
 
 
 def example_row(model: TreeModel, *, inside: bool) -> dict[str, Any]:
-    """Return an example row: the first of the data set if the user may see it, else one made of the tree's thresholds."""
+    """Return an example row: the first of the data set if the user may see it, or else one built from the tree's thresholds."""
     rows = rows_of(model) if inside else None
     if rows is not None and len(rows.matrix):
         return record_of(model, rows.matrix[0])

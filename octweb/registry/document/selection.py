@@ -1,6 +1,6 @@
 """Find out whether a model was selected among candidates.
 
-Imports little, since every command loads it.
+This module imports little, because every command loads it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The selection of a model among candidates, with an estimate to show beside its own, too optimistic accuracy.
+    """Selection of a model among candidates, with an estimate to show next to its own, too optimistic accuracy.
 
-    `accuracy` in [0, 1] with its 95 % interval estimates the selection on held-out rows, `correct` of `n`; None if unknown.
-    `fair`: the selection did not use the model's own accuracy on unseen rows.
+    `accuracy` in [0, 1] with its 95 % `interval` estimates the selection on unseen rows, `correct` of `n`. They are
+    None if unknown. `fair` says that the selection did not use the model's own accuracy on unseen rows.
     """
 
     candidates: int
@@ -28,16 +28,16 @@ class Selection:
     interval: tuple[float, float] | None = None
     correct: int | None = None
     n: int | None = None
-    url: str = ""  # page of the experiment; empty for users who may not see it
+    url: str = ""  # page of the experiment; empty if it was deleted
 
 
 def _no_selection(model: TreeModel) -> Selection | None:
     return None
 
 
-SELECTION: Callable[[TreeModel], Selection | None] = _no_selection  # `octweb.experiments` sets it in its `ready`
+SELECTION: Callable[[TreeModel], Selection | None] = _no_selection  # `octweb.experiments` sets this in its `ready`
 
 
 def selection_of(model: TreeModel) -> Selection | None:
-    """Return how the model was selected; None if it was not."""
+    """Return how the model was selected, or None if it was not."""
     return SELECTION(model)

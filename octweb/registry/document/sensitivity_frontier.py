@@ -14,19 +14,20 @@ from trainer.certificate import Evidence
 from trainer.registry import METHODS
 from trainer.training.sensitivity_frontier import frontier_bounds, frontier_points, open_bound_text
 
-LATEST = 20  # newest models of a data set that are searched for a frontier
+LATEST = 20  # at most this many newest models of a data set are searched for a frontier
 CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
 
 
 def frontier_of(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the recorded frontier; None if the file has none."""
+    """Return the recorded frontier, or None."""
     return next((e for e in certificate.get("evidence") or () if e.get("kind") == Evidence.FRONTIER), None)
 
 
 def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the pairs as shares, by rising sensitivity; empty if the file has none.
+    """Return the pairs as shares, by ascending sensitivity. [] if the file has none.
 
-    `required` is the minimum recall with which a run reaches the point, rounded down so that it requires no further row.
+    `required` is the minimum recall with which a run reaches the point. It is rounded down, so that it requires no
+    further row.
     """
     frontier = frontier_of(certificate)
     if frontier is None:
@@ -35,13 +36,13 @@ def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def frontier_context(model: TreeModel) -> dict[str, Any] | None:
-    """Return the context of `registry/_reach.html`; None for a model without a frontier."""
+    """Return the context of `registry/_reach.html`, or None for a model without a frontier."""
     file = model_file(model)
     frontier = frontier_of(file.certificate)
     points = points_of(file.certificate)
     if frontier is None or not points:
         return None
-    # Older files do not state whether pairs are missing. Then `finished` is None.
+    # older files do not state whether pairs are missing; `finished` is then None
     finished = frontier.get("finished")
     goal = file.certificate.get("goal") or {}
     settings = {f"p_{name}": file.parameters.get(name) for name in CARRIED}
@@ -70,13 +71,13 @@ def frontier_context(model: TreeModel) -> dict[str, Any] | None:
 
 
 def _rows_of(test_share: float) -> dict[str, Any]:
-    """Return the form values that hold out the same rows as the frontier."""
+    """Return form values that hold out the same rows as the frontier."""
     percent = round(100 * test_share)
     return {"evaluation": "test", "test_percent": percent} if percent else {"evaluation": "none"}
 
 
 def latest_frontier_context(user: Any, dataset: Any) -> dict[str, Any] | None:
-    """Return the context of the user's newest model of a data set that has a frontier; None without one."""
+    """Return the context of the user's newest model of a data set with a frontier, or None."""
     methods = [method.id for method in METHODS if method.parameter("frontier")]
     candidates = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method__in=methods)
     models = candidates.order_by("-created")[:LATEST]

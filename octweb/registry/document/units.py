@@ -17,8 +17,8 @@ _statistics: DocumentCache[tuple[ColumnStatistics, ...]] = DocumentCache()
 def statistics_of(model: TreeModel, *, inside: bool) -> tuple[tuple[ColumnStatistics, ...], str]:
     """Return the statistics of the columns, and the source of their units in words.
 
-    Steps and units come from the model file, so that all users see the same smallest change. For older files, they come from the
-    stored training rows, rounded unless the user may see the rows (`inside`).
+    Steps and units come from the model file, so all users see the same smallest change. For older files, they come from
+    the stored training rows. They are then rounded unless the user may see the rows (`inside`).
     """
     tree = model_file(model).tree
     statistics = _statistics_of_rows(model)
@@ -30,7 +30,7 @@ def statistics_of(model: TreeModel, *, inside: bool) -> tuple[tuple[ColumnStatis
 
 
 def _statistics_of_rows(model: TreeModel) -> tuple[ColumnStatistics, ...] | None:
-    """Return the statistics of the stored training rows; None without these rows."""
+    """Return the statistics of the stored training rows, or None without these rows."""
     key = f"{model.sha256}:{model.dataset.sha256 if model.dataset else ''}"
     statistics = _statistics.get(key)
     if statistics is not None:

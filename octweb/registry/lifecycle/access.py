@@ -11,26 +11,27 @@ from octweb.registry.models import Share, ShareLevel, State, TreeModel
 
 
 def is_token_valid(token: Any) -> bool:
-    """Return whether a token has not expired and its user is active; True for a session (None)."""
+    """Return whether a token has not expired and its user is active. True for a session (None)."""
     return token is None or (token.user.is_active and (token.expiry is None or token.expiry > timezone.now()))
 
 
 def may_call(user: Any, token: Any, model: TreeModel, *, public: bool = False) -> bool:
-    """Return whether this user, with this token or with a session (None), may call this model.
+    """Return whether a user with this token, or with a session (None), may call the model.
 
-    All active users may call approved models. The owner, staff and users with a share for calls may also call others, except at a
-    `public` address. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may predict.
+    All active users may call approved models. The owner, staff, and users with a share for calls may also call others,
+    except at a `public` address. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may
+    predict.
     """
     return _is_allowed(user, token, model, public=public, levels=(ShareLevel.CALL,))
 
 
 def may_read(user: Any, token: Any, model: TreeModel) -> bool:
-    """Return whether this user may read this model: as `may_call`, with shares for reading."""
+    """Return whether a user may read the model. Like `may_call`, but shares for reading count as well."""
     return _is_allowed(user, token, model, public=False, levels=(ShareLevel.READ, ShareLevel.CALL))
 
 
 def is_owner_or_staff(user: Any, model: TreeModel) -> bool:
-    """Return whether this user may see the rows of a model and change it."""
+    """Return whether a user may see the rows of a model and change it."""
     return bool(user.is_staff or user.pk == model.owner_id)
 
 

@@ -1,6 +1,8 @@
 """Change models: store, review, serve, share and delete them.
 
-draft → in review → approved | rejected → retired,  in review → draft (withdrawn, or asked back),  rejected → in review (asked again)
+draft → in review → approved
+
+rejected → retired,  in review → draft (withdrawn, or asked back),  rejected → in review (asked again)
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from octweb.registry.models import Family, Recording, ReviewEvent, Share, ShareL
 from trainer.tree.document import without_row_digests
 from trainer.tree.file import from_json
 
-# Step → states before it, state after it, and the past participle that refusals use.
+# step → states before it, state after it, and the past participle that refusals use
 TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
     "ask": ((State.DRAFT, State.REJECTED), State.IN_REVIEW, "sent to review"),
     "withdraw": ((State.IN_REVIEW,), State.DRAFT, "withdrawn from review"),
@@ -54,9 +56,10 @@ NEEDS_REASON = {
 
 
 def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
-    """Store a trained tree as a draft, the next version of its family. Raises ModelFileError if the document is damaged.
+    """Store a trained tree as a draft, the next version of its family.
 
-    The family is the owner's with this `name`, by default derived from the title. Digests of training rows are removed.
+    Raises ModelFileError if the document is damaged. The owner's family `name` is used, by default derived from the
+    title. Digests of training rows are removed.
     """
     model = from_json(document)
     document = without_row_digests(document)
@@ -86,23 +89,26 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
 
 
 def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Send a draft or rejected model to review and start the jobs of its checklist. `reason` is a note to the reviewer."""
+    """Send a draft or rejected model to review, and start the jobs of its checklist.
+
+    `reason` is a note to the reviewer.
+    """
     model_in_review = _move(model, "ask", by, reason)
     prepare_checklist(model_in_review)
     return model_in_review
 
 
 def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Take a model back out of review, as a draft."""
+    """Withdraw a model from review. It becomes a draft."""
     return _move(model, "withdraw", by, reason)
 
 
 def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None, recording: str = "") -> TreeModel:
     """Approve a model, so that all users may call it by its id.
 
-    `publish` also serves it under its name, as a further step of the history. None, the default of programs, serves it if no
-    version or a lower one is served. `recording` sets how its answers are recorded; empty: unchanged. Open checklist items need a
-    `reason`. If two approvals are required, the model stays in review after the first.
+    `publish` also serves it under its name, as a further step in the history. None, the default for programs, serves it
+    unless a higher version is served. `recording` sets how its answers are recorded; "" leaves it unchanged. With open
+    checklist items, a `reason` is required. If two approvals are required, the model stays in review after the first.
     """
     _require_reason(model, by, reason)
     with transaction.atomic():
@@ -122,7 +128,7 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
 
 
 def set_recording(model: TreeModel, *, by, recording: str, reason: str) -> TreeModel:
-    """Set how the answers of a model are recorded, with a reason for the audit trail.
+    """Set how the answers of a model are recorded, with a reason for the audit chain.
 
     Raises PermissionDenied and ValidationError.
     """
@@ -145,7 +151,10 @@ def _set_recording(model: TreeModel, by, recording: str, reason: str) -> None:
 
 
 def _require_reason(model: TreeModel, by, reason: str) -> None:
-    """Raise ValidationError if the user may approve the model, but gives no reason while checklist items are open."""
+    """Raise ValidationError if an approval lacks a reason while checklist items are open.
+
+    Users who may not approve the model pass.
+    """
     if reason.strip() or "approve" not in possible_steps(model, by):
         return
     if points := open_points(model):
@@ -163,7 +172,7 @@ def _is_first_approval(model: TreeModel, by) -> bool:
 
 
 def approvals(model: TreeModel) -> list[ReviewEvent]:
-    """Return the approvals since the owner's last request."""
+    """Return the first approvals since the owner's last request."""
     events = list(model.events.select_related("by"))
     last_request = max((n for n, e in enumerate(events) if e.after == State.IN_REVIEW != e.before), default=0)
     return [e for e in events[last_request + 1 :] if e.before == e.after == State.IN_REVIEW]
@@ -172,8 +181,8 @@ def approvals(model: TreeModel) -> list[ReviewEvent]:
 def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     """Serve an approved model as the default version of its name, or of another name of its owner.
 
-    Callers still reach the previous version by its number. Under another name, the model becomes the next version of that name.
-    Raises PermissionDenied, Conflict and Unprocessable.
+    Callers still reach the previous version by its number. Under another name, the model becomes the next version of
+    that name. Raises PermissionDenied, Conflict and Unprocessable.
     """
     _require_owner(model, by)
     name = checked_name(name, most=200)
@@ -197,7 +206,7 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
 
 
 def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Stop serving an approved model; it stays approved.
+    """Stop serving an approved model. It stays approved.
 
     The previously served version, if any, takes over the name. Raises PermissionDenied and Conflict.
     """
@@ -220,7 +229,7 @@ def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
 
 
 def _serve(model: TreeModel, by, words: str) -> datetime:
-    """Make this version the default of its name. Steps at the same moment keep their order."""
+    """Make this version the default of its name, and return the time. Steps at the same moment keep their order."""
     last = TreeModel.objects.filter(family=model.family_id).aggregate(last=Max("served_since"))["last"]
     now = timezone.now()
     since = now if last is None or last < now else last + timedelta(microseconds=1)
@@ -231,7 +240,7 @@ def _serve(model: TreeModel, by, words: str) -> datetime:
 
 
 def _record_note(model: TreeModel, what: str, by, words: str, **details: str) -> None:
-    """Record a step that does not change the state, in the history and in the audit trail."""
+    """Record a step that does not change the state, in the history and in the audit chain."""
     event = ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words)
     record_step(what, event, **details)
 
@@ -263,7 +272,7 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
 
 
 def unshare(model: TreeModel, *, by, username: str) -> None:
-    """Remove the share of a user, if there is one. Raises PermissionDenied."""
+    """Remove a user's share, if there is one. Raises PermissionDenied."""
     _require_owner(model, by)
     with transaction.atomic():
         audit.hold()
@@ -279,7 +288,7 @@ def _require_owner(model: TreeModel, user) -> None:
 
 
 def _rename(model: TreeModel, name: str) -> None:
-    """Move the model to another family of its owner, as its next version."""
+    """Move the model to another family of its owner, as the next version there."""
     family = lock_family(model.owner, name)
     claim_name(family)
     latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
@@ -294,12 +303,12 @@ def ask_back(model: TreeModel, *, by, reason: str) -> TreeModel:
 
 
 def reject(model: TreeModel, *, by, reason: str) -> TreeModel:
-    """Reject a model with a reason for the owner."""
+    """Reject a model. `reason` is for the owner."""
     return _move(model, "reject", by, reason)
 
 
 def retire(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Retire an approved or rejected model: it is no longer served and stays in the history."""
+    """Retire an approved or rejected model. It is no longer served, but its history is kept."""
     return _move(model, "retire", by, reason)
 
 
@@ -314,7 +323,7 @@ STEPS = {
 
 
 def describe_outcome(model: TreeModel, outcome: str) -> str:
-    """Return `outcome`, or the words for the first of two approvals."""
+    """Return `outcome`, or other words if this was the first of two approvals."""
     if outcome.startswith("approved") and model.state == State.IN_REVIEW:
         return "approved by the first administrator; a second one must approve it, too"
     return outcome
@@ -330,29 +339,32 @@ def possible_steps(model: TreeModel, user) -> list[str]:
 
 
 def return_step(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
-    """Return the last step if a reviewer returned the model with it, with a reason; else None."""
+    """Return the last step if a reviewer returned the model with a reason, otherwise None."""
     is_returned = last is not None and last.before == State.IN_REVIEW and last.after == State.DRAFT
     return last if last is not None and is_returned and last.reason and last.by_id != model.owner_id else None
 
 
 def served_version(family: Family) -> TreeModel | None:
-    """Return the default version of the family's name, the one served last; None if none is served."""
+    """Return the default version of the family's name, which is the one served last. None if none is served."""
     return family.versions.served().first()
 
 
 def ids_of_served_versions(families: Collection[int]) -> set[uuid.UUID]:
-    """Return the id of the default version of each family."""
+    """Return the ids of the default versions of the families' names."""
     models = TreeModel.objects.served().filter(family__in=families).values_list("family", "pk")
     return set(dict(models.reverse()).values())
 
 
 def next_served_version(model: TreeModel) -> TreeModel | None:
-    """Return the version that would take over the name if this one were not served, if any."""
+    """Return the version that would take over the name if this one were not served, or None."""
     return model.family.versions.served().exclude(pk=model.pk).first()
 
 
 def needs_four_eyes() -> bool:
-    """Return whether owners may not approve their own models: as OCTWEB_FOUR_EYES says, else if there are several administrators."""
+    """Return whether owners may not approve their own models.
+
+    OCTWEB_FOUR_EYES decides. By default, the rule applies if there are several administrators.
+    """
     if settings.FOUR_EYES is not None:
         return bool(settings.FOUR_EYES)
     return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1
@@ -368,8 +380,8 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
     with transaction.atomic():
         audit.hold()
         before = TreeModel.objects.select_for_update().values_list("state", flat=True).get(pk=model.pk)
-        # The update names the expected states, so that of two simultaneous reviewers one gets the conflict. After any
-        # step here the model is not served, since an approved model can only be retired.
+        # the update names the expected states, so one of two simultaneous reviewers gets the conflict; a model is never
+        # served after a step here, because an approved model can only be retired
         if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after, served_since=None):
             raise Conflict(
                 f"{model} cannot be {words}: its state is {State(before).label.lower()}. "
@@ -384,7 +396,7 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
 
 
 def _refusal(model: TreeModel, verb: str, user) -> str | None:
-    """Return why `user` may not take this step, whatever the state; None if allowed."""
+    """Return why `user` may not take this step, whatever the state. None if allowed."""
     if verb == "ask" and visit_of(user) is not None:
         return no_part_of_the_demo("Approval")
     if verb not in FOR_STAFF:

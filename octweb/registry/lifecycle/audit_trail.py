@@ -1,6 +1,6 @@
 """Find changes of models and data sets that bypassed the application.
 
-Compare them with the audit trail.
+Compare them with the audit chain.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from octweb.registry.models import Doubt, Recording, ReviewEvent, TreeModel
 from trainer.errors import ModelFileError
 from trainer.tree.file import from_json
 
-SERVES = {"served", "published"}  # records of earlier versions use "published"
+SERVES = {"served", "published"}  # earlier versions recorded "published"
 ENDS = {"no longer served", "retire"}
 REWRITTEN = "digests removed"  # the migration that removed digests of training rows wrote these records
-# Verdict of the last check → doubts that agree with it. A migration may have requested another check.
+# verdict of the last check → doubts that agree with it; a migration may have requested another check
 DOUBTS_AFTER: dict[object, set[object]] = {
     "refuted": {Doubt.REFUTED, Doubt.PENDING},
     "proved": {"", Doubt.PENDING, Doubt.OPEN},
 }
-# Longest time between a step and its record. Records of earlier versions do not hold the time of the step.
+# maximum time between a step and its record; records of earlier versions lack the time of the step
 TOLERANCE = timedelta(minutes=10)
 CHUNK_BYTES = 1 << 20
 
 
 class AuditFindings(NamedTuple):
-    """The differences from the audit trail, and what old records do not allow to check."""
+    """Differences from the audit chain, and what old records do not allow to check."""
 
     problems: list[str]
     unchecked: list[str]
 
 
 def record_step(what: str, event: ReviewEvent, **details: Any) -> None:
-    """Append a step of a model's history to the audit trail."""
+    """Append a step of a model's history to the audit chain."""
     audit.record(
         what,
         event.model,
@@ -60,7 +60,7 @@ def record_step(what: str, event: ReviewEvent, **details: Any) -> None:
 
 
 def audit_models(models: Iterable[TreeModel]) -> AuditFindings:
-    """Compare history, state, file and columns of these models with the audit trail."""
+    """Compare history, state, file and columns of these models with the audit chain."""
     report = AuditFindings([], [])
     for model in models:
         records = list(Record.objects.filter(subject="model", subject_id=model.pk))
@@ -75,7 +75,7 @@ def audit_models(models: Iterable[TreeModel]) -> AuditFindings:
 
 
 def audit_datasets(datasets: Iterable[Dataset]) -> AuditFindings:
-    """Compare the stored files and the columns of these data sets with the audit trail."""
+    """Compare the stored files and the columns of these data sets with the audit chain."""
     report = AuditFindings([], [])
     for dataset in datasets:
         record = Record.objects.filter(subject="dataset", subject_id=dataset.pk, what="uploaded").first()
@@ -84,7 +84,7 @@ def audit_datasets(datasets: Iterable[Dataset]) -> AuditFindings:
             continue
         recorded = record.details
         stored = {"sha256": dataset.sha256, "rows": dataset.rows}
-        if "file" in recorded:  # the chain omits names that a visitor of the demo chose
+        if "file" in recorded:  # the chain omits names chosen by visitors of the demo
             stored["file"] = dataset.source_name
         wrong = [name for name, value in stored.items() if recorded.get(name) != value]
         if wrong:
@@ -160,9 +160,10 @@ def _check_event(model: TreeModel, event: ReviewEvent, record: Record, report: A
 
 
 def _is_same_user(user: Any, recorded_id: int | None, recorded_name: str) -> bool | None:
-    """Return whether a user is the recorded one, who may have been renamed; None if an old record cannot tell.
+    """Return whether a user, who may have been renamed, is the recorded one. None if an old record cannot tell.
 
-    Records of earlier versions hold only the name of that time. If another account has this name now, it is another user.
+    Records of earlier versions contain only the name at that time. If another account has this name now, the users
+    differ.
     """
     if user is None:
         return True  # the account was removed, so nothing contradicts the record
@@ -175,7 +176,7 @@ def _is_same_user(user: Any, recorded_id: int | None, recorded_name: str) -> boo
 
 
 def _is_same_time(at: datetime, recorded: str | None, record: Record) -> bool:
-    """Return whether a time is the recorded one; old records without a time are compared with a tolerance."""
+    """Return whether a time is the recorded one. For old records without a time, compare with a tolerance."""
     if recorded is not None:
         return chain.moment(at) == recorded
     return abs(at - record.at) <= TOLERANCE
@@ -205,7 +206,7 @@ def _check_serving(model: TreeModel, records: list[Record], report: AuditFinding
 
 
 def _report_unrecorded_service(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
-    """Report a served model without a record; earlier versions wrote none."""
+    """Report that a model is served without a record. Earlier versions wrote none."""
     if any(r.what == "trained" and "created" in r.details for r in records):
         report.problems.append(f"{model} is served, but no record says so.")
     else:
@@ -237,7 +238,7 @@ def _check_training(model: TreeModel, record: Record | None, report: AuditFindin
 
 
 def _check_document(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
-    """Compare the hash of the model file and the columns copied from it."""
+    """Compare the hash of the model file, and the columns copied from it."""
     sha256 = hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest()
     expected = recorded_sha256(records)
     number = next((r.number for r in records if r.what == "trained"), 0)
@@ -256,7 +257,7 @@ def _check_document(model: TreeModel, records: list[Record], report: AuditFindin
 
 
 def recorded_sha256(records: Iterable[Record]) -> str | None:
-    """Return the recorded SHA-256 of a model's file; None if old records lack it."""
+    """Return the recorded SHA-256 of a model's file, or None if old records lack it."""
     sha256 = None
     for record in records:
         if record.what == "trained":

@@ -13,9 +13,9 @@ MAX_SLUG = 90  # characters; the model field also has space for a suffix
 
 
 def lock_family(owner, name: str) -> Family:
-    """Return the owner's family of this name, made if needed, locked. If the name is public for another user, it gets a suffix.
+    """Return the owner's family of this name, locked; create it if needed.
 
-    Call it in a transaction.
+    If the name is public for another user, it gets a suffix. Call this in a transaction.
     """
     slug = slugify(name)[:MAX_SLUG].strip("-") or "model"
     for suffix in count(1):
@@ -23,11 +23,11 @@ def lock_family(owner, name: str) -> Family:
         if not Family.objects.filter(name=name_with_suffix, public=True).exclude(owner=owner).exists():
             family, _ = Family.objects.get_or_create(name=name_with_suffix, owner=owner)
             return Family.objects.select_for_update().get(pk=family.pk)
-    raise AssertionError  # unreachable, since `count` never ends
+    raise AssertionError  # unreachable, because `count` never ends
 
 
 def claim_name(family: Family) -> str:
-    """Make the name of a family public. Return the change in words, empty if the name stays.
+    """Make the name of a family public. Return the change in words, or "" if the name stays.
 
     If another family has made the name public, this one gets a suffix.
     """

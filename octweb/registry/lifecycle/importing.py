@@ -1,4 +1,4 @@
-"""Import a tree of another program as a draft.
+"""Import the tree of another program as a draft.
 
 A separate process reads its file.
 """
@@ -32,10 +32,11 @@ def import_tree(
     classes: str = "",
     form: str = "",
 ) -> TreeModel:
-    """Store the tree of a LightGBM, PMML or octweb file as a draft of `owner`, counted on `dataset`, without its claims.
+    """Store the tree of a LightGBM, PMML or octweb file as a draft of `owner`, counted on `dataset`.
 
-    `classes`: names with commas, in the order of the source. Raises DataError that names the unsuitable column, class or element,
-    BodyTooLarge, Busy, Unprocessable for an unsuitable title, and Conflict for a demo visitor at the limit.
+    Claims are dropped. `classes` are names separated by commas, in the order of the source. Raises DataError, which
+    names the unsuitable column, class or element, BodyTooLarge, Busy, Unprocessable for an unsuitable title, and
+    Conflict for a demo visitor at the limit.
     """
     refuse_more(owner)
     content = file.read(MAX_FILE_BYTES + 1)

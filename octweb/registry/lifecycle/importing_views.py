@@ -1,4 +1,4 @@
-"""Show the page that imports a tree of another program."""
+"""Show the page that imports the tree of another program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainer.errors import DataError, TrainerError
 
 @login_required
 def model_bring(request: HttpRequest) -> HttpResponse:
-    """Show the form. POST imports a tree as a draft, or shows the form with the errors."""
+    """Show the form. A POST imports a tree as a draft, or shows the form with errors."""
     datasets = Dataset.objects.visible_to(request.user).order_by("-created")
     context: dict[str, Any] = {
         "datasets": datasets[:500],

@@ -1,7 +1,7 @@
 """Cache models by id and by name.
 
-For one row, the database query costs more than the prediction. A review step is visible at once in its own process, and in other
-processes within CACHE_SECONDS.
+For a single row, the database query costs more than the prediction. A review step is visible at once in its own
+process, and within CACHE_SECONDS in others.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _lock = threading.Lock()
 
 
 def model_by_id(pk: str) -> TreeModel | None:
-    """Return the model with its family and without its document; None if it is unknown. The caller checks permissions."""
+    """Return the model with its family and without its document, or None. The caller checks permissions."""
     return _look_up(pk, lambda: _models().filter(pk=pk).first())
 
 
 def model_by_name(name: str, version: int | None) -> TreeModel | None:
-    """Return the model served under a name, without a version the default one; None if there is none."""
+    """Return the model served under a name, or None. Without a version, it is the default one."""
 
     def find() -> TreeModel | None:
         models = _models().served().filter(family__name=name)
@@ -44,7 +44,7 @@ def clear_now_and_on_commit() -> None:
 
 
 def clear() -> None:
-    """Clear the cache."""
+    """Remove all models from the cache."""
     with _lock:
         _cache.clear()
 

@@ -1,4 +1,4 @@
-"""Prune the splits of a model that do not change any prediction."""
+"""Prune splits of a model that change no prediction."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from trainer.tree.idle import pruned
 
 
 def prune(model: TreeModel, *, by: Any) -> TreeModel:
-    """Store the pruned tree as a draft of `by`. The model itself stays.
+    """Store the pruned tree as a draft of `by`, and return it. The model itself is not changed.
 
-    Raises PermissionDenied unless `by` is the owner or an administrator, Conflict for a demo visitor at the limit, and Unprocessable if
-    no split can be removed.
+    Raises PermissionDenied unless `by` is the owner or an administrator, Conflict for a demo visitor at the limit, and
+    Unprocessable if no split can be removed.
     """
     if not access.is_owner_or_staff(by, model):
         raise PermissionDenied(

@@ -19,7 +19,10 @@ from octweb.registry.models import TreeModel
 @login_required
 @require_POST
 def prune_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Prune the model and redirect to the new version. If nothing can be pruned, redirect to its page with the error."""
+    """Prune the model and redirect to the new version.
+
+    If nothing can be pruned, redirect to the model's page with a message.
+    """
     model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
     try:
         pruned_model = prune(model, by=request.user)

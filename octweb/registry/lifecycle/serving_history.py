@@ -1,4 +1,4 @@
-"""Read from the audit trail which version a name served when."""
+"""Read from the audit chain which version was served under a name, and when."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit.models import Record
 from octweb.registry.lifecycle.audit_trail import ENDS, SERVES, recorded_sha256
 
-SEPARATOR = " version "  # stands between name and version in a record
+SEPARATOR = " version "  # between name and version in a record
 
 
 class Period(NamedTuple):
-    """A period in which one version was the default of a name; `until` is None for the current one."""
+    """A period in which one version was the default of a name. `until` is None for the current period."""
 
     model: uuid.UUID
     version: int
     since: datetime
     until: datetime | None
-    record: int  # number of the record in the chain
+    record: int  # number of the record in the audit chain
     ended_by: int | None
 
 
@@ -36,7 +36,7 @@ class _Service(NamedTuple):
 
 
 def served_periods(name: str) -> list[Period]:
-    """Return the periods of the name's default versions, oldest first."""
+    """Return the periods of a name's default versions, oldest first."""
     periods: list[Period] = []
     for record, at, first in _changes(name):
         if periods and periods[-1].until is None:
@@ -48,7 +48,7 @@ def served_periods(name: str) -> list[Period]:
 
 
 def _changes(name: str) -> Iterator[tuple[Record, datetime, tuple[uuid.UUID, _Service] | None]]:
-    """Yield each record that changes the default version of the name, with its time and the new one, None if none is served."""
+    """Yield each record that changes the default version of the name, with its time and the new version or None."""
     steps = Record.objects.filter(subject="model", what__in=SERVES | ENDS).order_by("number")
     under_name = steps.filter(what__in=SERVES, name__startswith=f"{name}{SEPARATOR}").values("subject_id")
     serving: dict[uuid.UUID, _Service] = {}
@@ -73,20 +73,20 @@ def _time_of(record: Record) -> datetime:
 
 
 def period_at(periods: list[Period], moment: datetime) -> Period | None:
-    """Return the period that contains the moment; None if nothing was served then."""
+    """Return the period that contains the moment, or None if nothing was served then."""
     return next((p for p in periods if p.since <= moment and (p.until is None or moment < p.until)), None)
 
 
 def sha256_at(period: Period) -> str | None:
-    """Return the recorded SHA-256 of the model file; None if old records lack it."""
+    """Return the recorded SHA-256 of the model file, or None if old records lack it."""
     records = Record.objects.filter(subject="model", subject_id=period.model).order_by("number")
     return recorded_sha256(records)
 
 
 def parse_moment(text: str) -> datetime:
-    """Parse a time, by default in the time zone of the site, or a date, which means its end; today means now.
+    """Parse a time, by default in the site's zone, or a date. A date means its end; today means now.
 
-    Raises ValidationError for other texts and for future times.
+    Raises ValidationError for other texts, and for future times.
     """
     moment = _parse_moment(text)
     now = timezone.now()
@@ -105,7 +105,7 @@ def _parse_moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text.strip()) if "T" in text or ":" in text else None
         day = parse_date(text.strip()) if moment is None else None
-    except ValueError:  # the text has the form of a date, but no such date exists
+    except ValueError:  # the text looks like a date, but no such date exists
         return None
     if day is not None:
         moment = datetime.combine(day, time.max)
@@ -122,7 +122,7 @@ def parse_moment_or_now(text: str) -> datetime:
 
 
 def served_period(name: str, moment: datetime) -> Period:
-    """Return the period at a moment. Raises Http404, with the time of the first period, if nothing was served then."""
+    """Return the period at a moment. If nothing was served then, raise Http404, which states the first time."""
     periods = served_periods(name)
     period = period_at(periods, moment)
     if period is None:

@@ -1,4 +1,4 @@
-"""Show which versions a name served, and when."""
+"""Show which versions were served under a name, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from octweb.registry.models import TreeModel
 @login_required
 @require_GET
 def served_when(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the periods of a name, and the version served at the typed moment. 404 if the name was never served."""
+    """Show the periods of a name, and the version served at the moment in the query.
+
+    404 if the name was never served.
+    """
     periods = served_periods(name)
     if not periods:
         raise Http404("No version was ever served under this name.")

@@ -1,4 +1,4 @@
-"""Compute the parts of the model page from document and rows."""
+"""Compute parts of the model page from document and rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree, tree_from_json
 from trainer.tree.numbers import unit
 
-WARN_POINTS = 0.03  # the page warns if the accuracy on training rows exceeds that on unseen rows by more
+WARN_POINTS = 0.03  # the page warns if training accuracy exceeds unseen accuracy by more than this
 LISTED_CATEGORIES = 200
 
 
 class NumberWriting(TypedDict):
-    """The arguments of `typed_number` for a column."""
+    """Further arguments of `typed_number` for a column."""
 
     unit: str
     decimal_comma: bool
@@ -46,7 +46,7 @@ class Walk:
 
 
 def facts(model: TreeModel) -> dict[str, Any]:
-    """Return the facts at the top of the page: accuracy on unseen and on training rows, and the effort of the training."""
+    """Return the facts at the top of the page: accuracy on unseen and on training rows, and effort of the training."""
     file = model_file(model)
     metrics = file.metrics
     certificate = file.certificate
@@ -83,7 +83,7 @@ def facts(model: TreeModel) -> dict[str, Any]:
 
 
 def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
-    """Return the points of the leaf frontier: correct rows, accuracy and bound; empty if it was not searched."""
+    """Return the points of the leaf frontier: correct rows, accuracy and bound. [] if it was not searched."""
     return [
         _frontier_point(model, n, p, f"{p['leaves']} {'leaf' if p['leaves'] == 1 else 'leaves'}")
         | {"id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None}
@@ -92,12 +92,12 @@ def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
 
 
 def unsettled_sizes(model: TreeModel) -> list[dict[str, int]]:
-    """Return the leaf counts whose optimum is open: `leaves`, and an upper bound on correct rows, `bound`."""
+    """Return the leaf counts whose optimum is open: `leaves`, and `bound`, an upper bound on correct rows."""
     return _evidence(model, Evidence.LEAF_FRONTIER).get("unsettled", [])
 
 
 def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
-    """Return the points of the coefficient frontier: nonzero coefficients, correct rows and rules; empty if it was not searched."""
+    """Return the points of the coefficient frontier: nonzero coefficients, correct rows and rules. [] if it was not searched."""
     return [
         _frontier_point(model, n, p, f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}")
         | {"coefficients": p["coefficients"], "id": f"tree-of-{p['coefficients']}-coefficients"}
@@ -112,7 +112,7 @@ def _frontier(model: TreeModel, kind: str) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the members that the points of both frontiers share."""
+    """Return the members that points of both frontiers share."""
     return {
         "name": name,
         "leaves": p["leaves"],
@@ -126,7 +126,7 @@ def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> d
 
 
 def frontier_tree(model: TreeModel, size: str, number: int) -> Tree | None:
-    """Return the tree of a frontier with `number` leaves or coefficients (`size`); None if it has none."""
+    """Return the tree of a frontier with `number` leaves or coefficients (`size`), or None."""
     evidence = _evidence(model, {"leaves": Evidence.LEAF_FRONTIER, "coefficients": Evidence.COEFFICIENT_FRONTIER}[size])
     point: dict[str, Any] = next((p for p in evidence.get("points", []) if p[size] == number), {})
     return _tree(model, point)
@@ -140,13 +140,13 @@ def _tree(model: TreeModel, point: dict[str, Any]) -> Tree | None:
 
 
 def _rules(model: TreeModel, point: dict[str, Any]) -> str:
-    """Return the tree of a point as text; empty if it has none."""
+    """Return the tree of a point as text, or "" if it has none."""
     tree = _tree(model, point)
     return "" if tree is None else rules_text(tree, model_file(model).certificate)
 
 
 def optimal_trees(model: TreeModel) -> dict[str, Any]:
-    """Return the number of optimal trees, and the listed ones as text; {} if they were not counted."""
+    """Return the number of optimal trees, and the listed ones as text. {} if they were not counted."""
     evidence = _evidence(model, Evidence.OPTIMAL_TREES)
     trees = [_rules(model, {"tree": t}) if isinstance(t, list) else outline(t) for t in evidence.get("listed") or ()]
     return {"count": evidence["count"], "trees": trees} if evidence.get("count") else {}
@@ -193,7 +193,7 @@ def _gini(counts: tuple[int, ...]) -> float:
 
 
 def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the inputs of the form "try it", in the order of the splits, filled with `chosen`."""
+    """Return the inputs of the form "try it", in the order of the splits, filled with the values `chosen`."""
     tree = model_file(model).tree
     out = []
     for j in columns_in_question_order(tree):
@@ -213,12 +213,12 @@ def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def columns_in_question_order(tree: Tree) -> list[int]:
-    """Return the columns that the tree uses, in the order of its branches."""
+    """Return the columns that the tree tests, in the order of its branches."""
     return list(dict.fromkeys(f for v in tree.branches if v.split is not None for f in v.split.used))
 
 
 def parse_form_values(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of the form as a record. Invalid numbers stay text, and prediction reports them."""
+    """Return the values of the form as a record. Invalid numbers stay texts, which prediction reports."""
     file = model_file(model)
     record: dict[str, Any] = {}
     for j in file.tree.used_columns:
@@ -233,7 +233,7 @@ def parse_form_values(model: TreeModel, query: Mapping[str, str]) -> dict[str, A
 
 
 def number_writing(file: ModelFile, column: ColumnSchema) -> NumberWriting:
-    """Return the unit of a column, and whether the training file had decimal commas."""
+    """Return the unit of a column, and whether the training file used decimal commas."""
     column_reading = ColumnParsing.from_json(file.reading).columns.get(column.name)
     comma = column_reading is not None and column_reading.number is not None and column_reading.number.decimal == ","
     return {"unit": unit(column), "decimal_comma": comma}
@@ -257,7 +257,10 @@ def walk_row(model: TreeModel, row: Any, *, title: str, actual: str | None = Non
 
 
 def find_row(query: Mapping[str, str], rows: DatasetRows | None) -> tuple[int | None, str]:
-    """Return the position of the row with this `line` or `row` number; else None, with the reason if one is named."""
+    """Return the position of the row with this `line` or `row` number, and "".
+
+    If there is none, return None and the reason. The reason is "" if the query names no row.
+    """
     by = "line" if query.get("line", "").strip() else "row"
     number = query.get(by, "").strip()
     if not number:
@@ -289,7 +292,7 @@ def rules(model: TreeModel) -> str:
 
 
 def data_of(model: TreeModel, *, inside: bool) -> DatasetRows | None:
-    """Return the rows; None if they cannot be read or the user may not see them (`inside`)."""
+    """Return the rows. None if they cannot be read, or if the user may not see them (`inside`)."""
     try:
         return rows_of(model) if inside else None
     except TrainerError:

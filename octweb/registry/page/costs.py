@@ -1,4 +1,4 @@
-"""Compute expected costs of mistakes under the user's cost matrix."""
+"""Compute expected costs of misclassification under the user's cost matrix."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trainer.evaluate.intervals import of_mean
 from trainer.tree.describe import number_text
 from trainer.tree.render.palette import swatch
 
-MATRIX_TO = 4  # up to this many classes, each pair of actual and predicted class has a cost of its own
+MATRIX_TO = 4  # up to this many classes, each pair of actual and predicted class has its own cost
 MOST = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostMatrix:
-    """The cost matrix, float64 (actual, predicted). `texts` are the fields as typed, `errors` the errors in them."""
+    """Cost matrix, float64 (actual, predicted). `texts` are the fields as typed, and `errors` the errors in them."""
 
     table: np.ndarray
     texts: dict[str, str]
@@ -30,7 +30,7 @@ class CostMatrix:
 
 
 def costs_of(classes: tuple[str, ...], query: Mapping[str, str]) -> CostMatrix:
-    """Read the costs from the address: `cost-a-p` for each pair, or `cost-a` for each actual class; 1 by default.
+    """Read the costs from the query: `cost-a-p` for each pair, or `cost-a` for each actual class. The default is 1.
 
     A correct answer costs nothing.
     """
@@ -50,7 +50,7 @@ def costs_of(classes: tuple[str, ...], query: Mapping[str, str]) -> CostMatrix:
 
 
 def _fields(a: int, classes: int) -> list[tuple[str, list[int]]]:
-    """Return the fields of an actual class, each with the predicted classes it covers."""
+    """Return the fields of an actual class, each with the predicted classes that it covers."""
     others = [p for p in range(classes) if p != a]
     if classes <= MATRIX_TO:
         return [(f"cost-{a}-{p}", [p]) for p in others]
@@ -62,15 +62,15 @@ def _what(classes: tuple[str, ...], a: int, at: list[int], n: int) -> str:
 
 
 def _number(text: str) -> float | None:
-    """Parse a cost, at least 0, with point or comma; None for other texts."""
+    """Parse a cost from 0 to MOST, with point or comma. None for other texts."""
     value = typed_number(text)
     return None if isinstance(value, str) or not 0 <= value <= MOST else float(value)
 
 
 def cost_context(scene: ModelScene, part: str) -> dict[str, Any] | None:
-    """Return the fields, and the cost per row of the tree, of its leaves relabelled, and of the best constant answer.
+    """Return the fields, and the cost per row of the tree, of the relabelled tree, and of the best constant answer.
 
-    Labels are chosen on training rows, costs are counted on the rows of `part`. Return None if no mistakes are known.
+    Labels are chosen on training rows. Costs are counted on the rows of `part`. Return None if no mistakes are known.
     """
     counts = performance.confusion(scene, part)
     if counts is None or not counts.sum():
@@ -110,14 +110,14 @@ def cost_context(scene: ModelScene, part: str) -> dict[str, Any] | None:
 
 
 def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[dict[str, Any]]:
-    """Return the cost with each leaf relabelled to minimise its cost on training rows; nothing for folds or without rows."""
+    """Return the cost if each leaf is relabelled to minimise its cost on training rows. [] for folds or without rows."""
     reached = performance.leaf_counts(scene, part)
     if part == performance.FOLDS or not reached.sum():
         return []
     leaves = scene.tree.leaves
     training = np.array([leaf.counts for leaf in leaves], np.int64)
     answers = np.where(training.sum(axis=1) > 0, (training @ table).argmin(axis=1), [leaf.label for leaf in leaves])
-    # On a tie the tree keeps its own answer.
+    # on a tie, the tree keeps its own answer
     for i, leaf in enumerate(leaves):
         leaf_costs = training[i] @ table
         if leaf_costs[leaf.label] <= leaf_costs[answers[i]]:

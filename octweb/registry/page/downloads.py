@@ -1,4 +1,4 @@
-"""Export a model as a file of many formats."""
+"""Export a model as a file, in one of many formats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Write = Callable[[Subject], str | bytes]
 
 @dataclass(frozen=True, kw_only=True)
 class DownloadFormat:
-    """An export format."""
+    """An export format: its words on pages, file extension, media type and writer."""
 
     label: str
     purpose: str
@@ -42,7 +42,7 @@ def _export(form: str) -> Write:
     return lambda subject: EXPORTS[form](subject.file, subject.title)
 
 
-# Name of a format in addresses → its label, purpose, ending, media type and writer.
+# name of a format in URLs → label, purpose, extension, media type and writer
 FORMATS: dict[str, DownloadFormat] = {
     name: DownloadFormat(label=label, purpose=purpose, ending=ending, media_type=media_type, write=write)
     for name, label, purpose, ending, media_type, write in (
@@ -65,7 +65,7 @@ FORMATS: dict[str, DownloadFormat] = {
 
 
 def subject_of(model: TreeModel, address: str = "") -> Subject:
-    """Return the parts of a stored model from which exports are made."""
+    """Return the parts of a stored model that exports need."""
     file = model_file(model)
     statistics, source = statistics_of(model, inside=False)
     return Subject(
@@ -81,9 +81,10 @@ def subject_of(model: TreeModel, address: str = "") -> Subject:
 
 
 def download(model: TreeModel, name: str, address: str = "", *, by: Any) -> HttpResponse:
-    """Return the file as an attachment and record the export. `name` is a key of FORMATS, `address` the model's page.
+    """Return the export as an attachment, and record it.
 
-    Raises DataError for a model that the format cannot hold.
+    `name` is a key of FORMATS, `address` the URL of the model's page. Raises DataError if the format cannot represent
+    the model.
     """
     form = FORMATS[name]
     content = form.write(subject_of(model, address))

@@ -16,7 +16,10 @@ from trainer.tree.render.palette import swatch
 
 
 def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return the columns to group rows by, without the target: name, role, and whether the tree uses it. Empty without rows."""
+    """Return the columns to group rows by: name, role, and whether the tree tests it.
+
+    The target is left out; [] without rows.
+    """
     dataset = scene.model.dataset
     if dataset is None or scene.rows is None:
         return []
@@ -29,7 +32,7 @@ def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
-    """Return the groups of the rows of a part by a column: rows, accuracy and recalls, with intervals.
+    """Return the groups of a part's rows by a column: rows, accuracy and recalls, with intervals.
 
     Small groups are only counted. Return None for an unknown column and without rows.
     """
@@ -79,7 +82,7 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
         "label": label,
         "rows": len(rows),
         "accuracy": right / int(weights.sum()),
-        # The accuracy if every row gets the most frequent class of training.
+        # accuracy if every row gets the most frequent class of training
         "base_rate": int(weights[actual == most].sum()) / int(weights.sum()),
         "interval": scene.interval_of(actual == predicted, rows),
         "found": recalls,
@@ -87,7 +90,10 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
 
 
 def _column(scene: ModelScene, name: str) -> np.ndarray | None:
-    """Return a column of the data set for the rows of the model: float64, or objects with None for missing; None if unreadable."""
+    """Return a column of the data set for the rows of the model, or None if unreadable.
+
+    It is float64, or objects with None for missing values.
+    """
     assert scene.rows is not None
     dataset = scene.model.dataset
     try:
@@ -103,7 +109,7 @@ def _column(scene: ModelScene, name: str) -> np.ndarray | None:
 
 
 def _as_numbers(stored: pa.ChunkedArray) -> np.ndarray:
-    """Return a column of numbers or texts as float64; other texts are NaN."""
+    """Return a column of numbers or texts as float64. Texts that are not numbers become NaN."""
     if pa.types.is_string(stored.type) or pa.types.is_large_string(stored.type):
         return np.array([_number(t) for t in stored.to_pylist()], np.float64)
     return pc.cast(stored, pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)

@@ -83,6 +83,6 @@ def model_download(request: HttpRequest, pk: uuid.UUID, name: str) -> HttpRespon
     address = request.build_absolute_uri(reverse("registry:detail", args=[pk]))
     try:
         return download(_model(request, pk), name, address, by=request.user)
-    except DataError as error:  # the format cannot hold some name or number of this model
+    except DataError as error:  # the format cannot represent some name or number of this model
         words = {"heading": "This form cannot hold the model", "detail": str(error), "status": 422}
         return render(request, "error.html", words, status=422)

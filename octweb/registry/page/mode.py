@@ -1,6 +1,6 @@
 """Define and register modes of the model page.
 
-Imports little, since every command loads it.
+This module imports little, because every command loads it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Mode:
-    """A mode of the model page: its template, the function of its context, and the condition to show it."""
+    """A mode of the model page: template, function of its context, and condition for showing it."""
 
     id: str
     label: str
@@ -30,6 +30,6 @@ added_modes: list[tuple[str, Mode]] = []
 
 
 def register_mode(mode: Mode, *, after: str) -> None:
-    """Add a mode after the one with the id `after`. Apps call this in `ready`."""
+    """Register a mode, shown after the one with the id `after`. Apps call this in `ready`."""
     if (after, mode) not in added_modes:
         added_modes.append((after, mode))

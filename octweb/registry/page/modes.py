@@ -30,8 +30,8 @@ from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
 from trainer.tree.render.palette import swatch
 
-MOST_PREDICTED = 10  # files that the mode "Use" lists
-# a small map is shown from this number of leaves on; a full tree of depth 4 has one less, and larger trees may begin
+MOST_PREDICTED = 10  # maximum number of files that the mode "Use" lists
+# the map is shown from this number of leaves on; a full tree of depth 4 has one less, and larger trees may begin
 # collapsed
 MAP_FROM = 17
 OUTLINE_TO = 300  # a tree of at most this many nodes is also shown as a list
@@ -70,7 +70,7 @@ def _tree(scene: ModelScene) -> dict[str, Any]:
 
 
 def _row_counts(scene: ModelScene) -> dict[str, int]:
-    """Return the numbers of training and held-out rows: counted on the rows, else from the model file."""
+    """Return the numbers of training and held-out rows, counted on the rows or else from the model file."""
     metrics = scene.file.metrics
     claimed = [int((metrics.get(name) or {}).get("n") or 0) for name in ("train", "test")]
     training = len(scene.part("training")) or claimed[0] or sum(scene.tree.nodes[0].counts)
@@ -175,7 +175,7 @@ for before, added in added_modes:
 
 
 def chosen_mode(scene: ModelScene) -> Mode:
-    """Return the requested mode. The default is the tree, or Use for a submitted row."""
+    """Return the requested mode. The default is the tree, or Use if a row was submitted."""
     mode_id = scene.query.get("mode", "use" if scene.typed is not None else "tree")
     visible = [mode for mode in MODES if mode.shown(scene) and not mode.page]
     return next((mode for mode in visible if mode.id == mode_id), visible[0])
@@ -187,7 +187,7 @@ def workspace(scene: ModelScene) -> dict[str, Any]:
     facts = content.facts(scene.model)
     interval = performance.unseen_interval(scene)
     if interval is not None and scene.model.train_accuracy <= interval[1]:
-        facts["difference"] = None  # the training accuracy lies within the interval, so chance explains the difference
+        facts["difference"] = None  # the training accuracy is within the interval, so chance explains the difference
     return {
         "model": scene.model,
         "inside": scene.inside,

@@ -22,12 +22,15 @@ from trainer.tree.render.palette import NAME_LENGTH, swatch
 from trainer.tree.splits import Threshold, goes_left
 
 LABEL = 16  # letters of a class in the table that compares both answers
-HEAVY = 3  # terms of a hyperplane that the headline names
-MAX_SINGLE_CELLS = 4_000_000  # rows × columns; in larger data the best single column is not searched
+HEAVY = 3  # the headline of a hyperplane names this many terms
+MAX_SINGLE_CELLS = 4_000_000  # rows × columns; in larger data, the best single column is not searched
 
 
 def node_facts(scene: ModelScene) -> dict[str, Any]:
-    """Return number, path, rule or answer, rows and class bar of the node; for a tree of one leaf, also the reason."""
+    """Return number, path, rule or answer, rows and class bar of the node.
+
+    For a tree with one leaf, also the reason.
+    """
     v = scene.node
     tree = scene.tree
     return {
@@ -55,7 +58,7 @@ def _answers(tree: Tree, node: int) -> list[str]:
 
 
 def path_rules(scene: ModelScene, node: int) -> list[dict[str, Any]]:
-    """Return the splits on the path to a node with their answers."""
+    """Return the splits on the path to a node, with their answers."""
     tree = scene.tree
     steps = []
     for a, b in itertools.pairwise(tree.path_to(node)):
@@ -65,7 +68,7 @@ def path_rules(scene: ModelScene, node: int) -> list[dict[str, Any]]:
 
 
 def sides(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return both children: rows, class, share on training rows, and share on unseen rows with its interval. Empty for a leaf."""
+    """Return for both children: rows, class, share on training rows, share on unseen rows with its interval. [] for a leaf."""
     v = scene.node
     tree = scene.tree
     if v.is_leaf:
@@ -107,7 +110,7 @@ def _side(scene: ModelScene, answer: str, test: str, child: Node) -> dict[str, A
 
 
 def answer_facts(scene: ModelScene) -> dict[str, Any]:
-    """Return the classes of a leaf with training and unseen rows, and its training share beside the unseen one."""
+    """Return the facts about a leaf: training and unseen rows per class, and the share of correct unseen rows."""
     v = scene.node
     tree = scene.tree
     right, n = scene.unseen_of(v)
@@ -162,15 +165,16 @@ def idle_at(scene: ModelScene) -> int:
 
 
 def terms(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the weighted sum of the node's split as a table: coefficient, weight per standard deviation, share of the total weight.
+    """Return the weighted sum of the node's split as a table, or None for other splits.
 
-    Standard deviations are those of the training rows that reach the node. A positive weight favours "no". None for other splits.
+    Each term has its coefficient, its weight per standard deviation, and its share of the total weight. Standard
+    deviations are those of the training rows that reach the node. A positive weight favours "no".
     """
     return _terms(scene, scene.node)
 
 
 def heaviest(scene: ModelScene) -> dict[int, tuple[str, ...]]:
-    """Return the lines of the card of each multivariate split: its heaviest columns, and the number of others."""
+    """Return for each multivariate split the lines of its card: its heaviest columns, and the number of others."""
     lines_by_node = {}
     for v in scene.tree.branches:
         if v.split is not None and v.split.many and (weighed := _terms(scene, v, CARD_NAME)) is not None:
@@ -180,7 +184,7 @@ def heaviest(scene: ModelScene) -> dict[int, tuple[str, ...]]:
 
 
 def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] | None:
-    """Return the terms of a node, with names of about `length` characters; None if its split is no weighted sum."""
+    """Return the terms of a node, with names of about `length` characters. None if its split is not a weighted sum."""
     tree = scene.tree
     if v.split is None or v.split.weighted is None:
         return None
@@ -220,7 +224,7 @@ def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, A
 
 
 def best_single(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the threshold split on one numeric column with the lowest Gini impurity, beside the impurity of the node's split.
+    """Return the threshold split on one numeric column with the lowest Gini impurity, with the impurity of the node's split.
 
     Return None for leaves, without rows, for too large tables, and if no threshold separates rows.
     """
