@@ -33,7 +33,7 @@ WORDS = {
 
 
 def parts_of(scene: ModelScene) -> list[str]:
-    """Return the kinds of rows with known mistakes, the least optimistic first."""
+    """Return the kinds of rows whose mistakes are known, least optimistic first."""
     metrics = scene.file.metrics
     parts = [UNSEEN] if (metrics.get("test") or {}).get("n") or len(scene.part(UNSEEN)) else []
     parts += [FOLDS] if (metrics.get("cross_validation") or {}).get("confusion") else []
@@ -41,13 +41,13 @@ def parts_of(scene: ModelScene) -> list[str]:
 
 
 def chosen_part(scene: ModelScene) -> str:
-    """Return the requested kind of rows, else the least optimistic one."""
+    """Return the requested kind of rows, or else the least optimistic one."""
     parts = parts_of(scene)
     return scene.query.get("part", "") if scene.query.get("part") in parts else parts[0]
 
 
 def confusion(scene: ModelScene, part: str) -> np.ndarray | None:
-    """Return the confusion matrix, int64 (actual, predicted), from the rows, else from the file; None if unknown."""
+    """Return the confusion matrix, int64 (actual, predicted), from the rows or else from the file. None if unknown."""
     classes = len(scene.tree.classes)
     if part != FOLDS and len(scene.part(part)) and scene.rows is not None:
         at = scene.part(part)
@@ -70,7 +70,7 @@ def _from_leaves(scene: ModelScene) -> np.ndarray:
 
 
 def money(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the costs of the answers beside those of the best constant answer; None for a tree without costs."""
+    """Return the costs of the answers next to those of the best constant answer. None for a tree without costs."""
     recorded = scene.file.certificate.get("costs")
     if not recorded:
         return None
@@ -106,7 +106,7 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
 
 
 def goal_of(scene: ModelScene, part: str) -> dict[str, Any] | None:
-    """Return the balanced accuracy, F1 or MCC on the rows of a part if the training optimised it; None for other goals."""
+    """Return the balanced accuracy, F1 or MCC on the rows of a part if training optimised it. None for other goals."""
     file = scene.file
     goal, positive = stated_goal(file.certificate, file.parameters)
     counts = confusion(scene, part)
@@ -121,13 +121,13 @@ def goal_of(scene: ModelScene, part: str) -> dict[str, Any] | None:
 
 
 def _cell_costs(scene: ModelScene, part: str) -> list[list[float]]:
-    """Return the recorded cost by actual and predicted class; empty without costs."""
+    """Return the recorded cost by actual and predicted class. [] without costs."""
     name = {UNSEEN: "test", FOLDS: "", TRAINING: "train"}[part]
     return list((scene.file.metrics.get(name) or {}).get("cost_confusion") or ())
 
 
 def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
-    """Return the confusion matrix for the template, each cell shaded by its share of the row; None if it is unknown."""
+    """Return the confusion matrix for the template, with each cell shaded by its share of the row. None if unknown."""
     counts = confusion(scene, part)
     if counts is None:
         return None
@@ -189,7 +189,7 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
 
 
 def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | None:
-    """Return the 95 % interval of an accuracy: the one in the file, else over the rows."""
+    """Return the 95 % interval of an accuracy: the one in the file, or else one over the rows."""
     name = {UNSEEN: "test", FOLDS: "cross_validation", TRAINING: "train"}[part]
     recorded = (scene.file.metrics.get(name) or {}).get("interval")
     if recorded is not None:
@@ -201,7 +201,7 @@ def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | No
 
 
 def _shares_over(scene: ModelScene) -> str:
-    """Name the units of the intervals on the page if rows have groups or weights; else ""."""
+    """Name the units of the intervals on the page if rows have groups or weights. "" otherwise."""
     rows = scene.rows
     if rows is None or (rows.weights is None and rows.groups is None):
         return ""
@@ -209,7 +209,7 @@ def _shares_over(scene: ModelScene) -> str:
 
 
 def unseen_base_rate(scene: ModelScene) -> float | None:
-    """Return the share of the unseen rows with the most frequent class of the training rows.
+    """Return the share of unseen rows whose class is the most frequent class of the training rows.
 
     None if the model file does not count the classes of unseen rows.
     """
@@ -222,7 +222,7 @@ def unseen_base_rate(scene: ModelScene) -> float | None:
 
 
 def unseen_interval(scene: ModelScene) -> Interval | None:
-    """Return the 95 % interval of the accuracy on unseen rows: over groups, over folds that follow time, else over rows."""
+    """Return the 95 % interval of the accuracy on unseen rows: over groups, over folds that follow time, or else over rows."""
     unseen = unseen_accuracy(scene.file.metrics)
     if unseen is None or unseen["interval"] is None:
         return None
@@ -233,7 +233,7 @@ def unseen_interval(scene: ModelScene) -> Interval | None:
 
 
 def leaf_counts(scene: ModelScene, part: str) -> np.ndarray:
-    """Count the unseen rows, or for other parts the training rows, by leaf and class.
+    """Count the unseen rows or, for other parts, the training rows, by leaf and class.
 
     The result is int64 (leaves, classes), in the order of `tree.leaves`.
     """
@@ -246,7 +246,7 @@ def leaf_counts(scene: ModelScene, part: str) -> np.ndarray:
 def calibration(scene: ModelScene) -> list[dict[str, Any]]:
     """Return a point for each leaf with unseen rows: its accuracy on training rows, and on unseen rows with an interval.
 
-    Empty if no rows were held out.
+    [] if no rows were held out.
     """
     points = []
     for leaf in scene.tree.leaves:
@@ -271,7 +271,7 @@ def calibration(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def curve_of(scene: ModelScene, part: str, positive: int) -> Curve | None:
-    """Return the score thresholds of the leaves for one of two classes; None for more classes and without rows."""
+    """Return the ROC curve over the leaves' scores for one of two classes. None for more classes, and without rows."""
     if len(scene.tree.classes) != 2:
         return None
     counts = leaf_counts(scene, part)
@@ -282,7 +282,7 @@ def curve_of(scene: ModelScene, part: str, positive: int) -> Curve | None:
 
 @dataclass(frozen=True, kw_only=True)
 class CheapestCut:
-    """The score threshold of least cost, with its true (`found`) and false (`taken`) positives and its costs per row."""
+    """The cheapest score threshold, with its true (`found`) and false (`taken`) positives, and costs per row."""
 
     score: float
     found: int
@@ -293,7 +293,7 @@ class CheapestCut:
 
 
 def cheapest_cut(scene: ModelScene, part: str, positive: int) -> CheapestCut | None:
-    """Return the score threshold of least cost on the rows of a part, the highest one among equals.
+    """Return the cheapest score threshold on the rows of a part, the highest one if several are equally cheap.
 
     Return None without costs, without rows, and for more than two classes.
     """
@@ -321,7 +321,10 @@ def tree_point(scene: ModelScene, part: str, positive: int) -> tuple[int, int]:
 
 
 def quality(scene: ModelScene, part: str, positive: int) -> dict[str, Any] | None:
-    """Return the area under the ROC curve, and the Brier score beside that of the constant training share; None without a curve."""
+    """Return the area under the ROC curve, and the Brier score next to that of the constant training share.
+
+    None without a curve.
+    """
     curve = curve_of(scene, part, positive)
     if curve is None:
         return None
@@ -338,7 +341,7 @@ def quality(scene: ModelScene, part: str, positive: int) -> dict[str, Any] | Non
 
 
 def _area_interval(scene: ModelScene, part: str, positive: int, curve: Curve) -> Interval | None:
-    """Return the 95 % interval of the area: DeLong's, or by resampling groups and weights if rows have them."""
+    """Return the 95 % interval of the area: DeLong's or, if rows have groups or weights, from resampling."""
     rows = scene.rows
     if rows is None or (rows.weights is None and rows.groups is None) or not len(scene.part(part)):
         return curve.area_interval
@@ -354,7 +357,7 @@ def _scores(scene: ModelScene, positive: int) -> np.ndarray:
 
 
 def positive_class(scene: ModelScene) -> int:
-    """Return the class of the curves: the requested one, else the rarer one among the training rows."""
+    """Return the positive class of the curves: the requested one, or else the rarer one among the training rows."""
     text = scene.query.get("positive", "")
     classes = scene.tree.classes
     if text in ("0", "1") and len(classes) == 2:
@@ -364,7 +367,7 @@ def positive_class(scene: ModelScene) -> int:
 
 
 def where_they_end(scene: ModelScene, positions: np.ndarray) -> list[dict[str, Any]]:
-    """Return the leaves of some rows, most rows first, each with the splits and answers that lead there."""
+    """Return the leaves of some rows, those with most rows first, each with the splits and answers on its path."""
     leaves, counts = np.unique(scene.leaf_of[positions], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return [{"leaf": int(leaves[i]), "rows": int(counts[i]), "path": path_rules(scene, int(leaves[i]))} for i in order]

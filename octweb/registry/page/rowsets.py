@@ -20,7 +20,7 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 
 PAGE = 50
-HEAD_NAME = 28  # letters of a column name in a table head, which has space for two or three lines
+HEAD_NAME = 28  # letters of a column name in a table head, which has two or three lines
 LINE = "line"
 ACTUAL = "actual"
 PREDICTED = "predicted"
@@ -29,7 +29,7 @@ LEAF = "leaf"
 
 @dataclass(frozen=True, kw_only=True)
 class RowQuery:
-    """The rows of `part` that pass `node`, optionally of one actual or predicted class, and their order."""
+    """A selection of rows: those of `part` that pass `node`, optionally of one actual or predicted class, and their order."""
 
     part: str = TRAINING
     node: int = 0
@@ -41,14 +41,14 @@ class RowQuery:
     page: int = 1
 
     def address(self, **changes: Any) -> str:
-        """Return the query string of these rows with some changes."""
-        # `not in (None, False)` would drop class 0, because 0 equals False.
+        """Return the query string of this selection with some changes."""
+        # `not in (None, False)` would drop class 0, because 0 equals False
         values = {n: v for n, v in {**vars(self), **changes}.items() if v is not None and v is not False}
         return urlencode({name: 1 if value is True else value for name, value in values.items()})
 
 
 def row_query(scene: ModelScene, query: Mapping[str, str]) -> RowQuery:
-    """Read the query from the address; invalid values are ignored."""
+    """Parse the query. Invalid values are ignored."""
     parts = scene.parts or (TRAINING,)
     classes = len(scene.tree.classes)
     columns = len(scene.tree.schema)
@@ -67,7 +67,7 @@ def row_query(scene: ModelScene, query: Mapping[str, str]) -> RowQuery:
 
 
 def positions(scene: ModelScene, query: RowQuery) -> np.ndarray:
-    """Return the positions of the selected rows in their order."""
+    """Return the positions of the selected rows, in order."""
     rows = scene.rows
     if rows is None:
         return np.zeros(0, np.int64)
@@ -87,7 +87,7 @@ def positions(scene: ModelScene, query: RowQuery) -> np.ndarray:
 
 
 def table(scene: ModelScene, query: RowQuery) -> dict[str, Any]:
-    """Return a page of the rows for the template: heads with their sorting addresses, and cells as text."""
+    """Return a page of the rows for the template: heads with their sorting URLs, and cells as text."""
     all_rows = positions(scene, query)
     pages = max(1, math.ceil(len(all_rows) / PAGE))
     page = min(query.page, pages)
@@ -115,7 +115,7 @@ def table(scene: ModelScene, query: RowQuery) -> dict[str, Any]:
 
 
 def cell_of(scene: ModelScene) -> dict[str, Any] | None:
-    """Describe the selected cell of the confusion matrix: its classes, its rows and their leaves. None if no cell is selected."""
+    """Describe the selected cell of the confusion matrix: its classes, rows and leaves. None if no cell is selected."""
     query = row_query(scene, scene.query)
     if query.actual is None or query.predicted is None or scene.rows is None:
         return None
@@ -132,7 +132,7 @@ def cell_of(scene: ModelScene) -> dict[str, Any] | None:
 
 
 def csv_of(scene: ModelScene, query: RowQuery) -> Iterator[str]:
-    """Yield all rows as CSV: line, row, leaf, actual and predicted class, then every column with full precision."""
+    """Yield all selected rows as CSV: line, row, leaf, actual and predicted class, and every column with full precision."""
     rows = scene.rows
     tree = scene.tree
     assert rows is not None
@@ -146,17 +146,17 @@ def csv_of(scene: ModelScene, query: RowQuery) -> Iterator[str]:
 
 
 def line_word(scene: ModelScene) -> str:
-    """Return the word for the label of a row: line, or row if lines are unknown."""
+    """Return the word for a row's label: "line", or "row" if lines are unknown."""
     return "row" if scene.rows is None else scene.rows.called
 
 
 def part_words(part: str) -> str:
-    """Return the name of a part in a sentence."""
+    """Return the name of a part, as used in a sentence."""
     return "unseen rows" if part == UNSEEN else "training rows"
 
 
 def _columns(scene: ModelScene, node: int) -> list[int]:
-    """Order the columns: those on the path to the node, those of the node and below it, then the others."""
+    """Order the columns: those on the path to the node, those of the node and below it, and then the others."""
     tree = scene.tree
     order = []
     below = list(np.flatnonzero(scene.below(node)).tolist())
@@ -227,7 +227,7 @@ def exact_text(column: Any, value: float) -> str:
 
 
 def _number(text: str, below: int) -> int | None:
-    """Parse an integer from 0 to `below` − 1, or return None."""
+    """Parse an integer from 0 to `below` − 1. Return None for other texts."""
     if text.isascii() and text.isdigit() and len(text) < 9 and int(text) < below:
         return int(text)
     return None

@@ -1,4 +1,4 @@
-"""The model, user, tree and rows of a model page."""
+"""Hold the model, user, tree and rows of a model page."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ UNSEEN = "unseen"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelScene:
-    """A model as one user sees it. `inside`: whether the user may see the rows; `query`: the parameters of the address.
+    """A model as one user sees it. All parts of the model page work on it.
 
-    `typed`: the values of a submitted row by field name, never from an address.
+    `inside` says whether the user may see the rows. `query` has the parameters of the URL. `typed` has the values of a
+    submitted row by field name, which never come from a URL.
     """
 
     model: TreeModel
@@ -45,7 +46,7 @@ class ModelScene:
 
     @cached_property
     def rows(self) -> DatasetRows | None:
-        """The rows; None if they are deleted, too many or not visible to the user."""
+        """The rows. None if they are deleted, too many, or not visible to the user."""
         try:
             return rows_of(self.model) if self.inside else None
         except TrainerError:
@@ -53,30 +54,30 @@ class ModelScene:
 
     @cached_property
     def leaf_of(self) -> CodeArray:
-        """The leaf of each row, (n,)."""
+        """Leaf of each row, (n,)."""
         return self.tree.apply(self.rows.matrix) if self.rows is not None else np.zeros(0, np.int32)
 
     @cached_property
     def predicted(self) -> CodeArray:
-        """The predicted class of each row, (n,)."""
+        """Predicted class of each row, (n,)."""
         return self.tree.labels[self.leaf_of]
 
     def part(self, name: str) -> np.ndarray:
-        """Return the positions of the training or of the held-out rows."""
+        """Return the positions of the training rows or of the held-out rows."""
         if self.rows is None:
             return np.zeros(0, np.int64)
         return self.rows.unseen if name == UNSEEN else self.rows.training
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """The parts that have rows, the unseen ones first."""
+        """The parts that have rows, unseen rows first."""
         return tuple(name for name in (UNSEEN, TRAINING) if len(self.part(name)))
 
     def below(self, node: int) -> np.ndarray:
-        """Return for each node whether it lies at or below `node`, bool (nodes,)."""
+        """Return for each node whether it is at or below `node`, bool (nodes,)."""
         is_below = np.zeros(len(self.tree.nodes), bool)
         is_below[node] = True
-        for v in self.tree.branches:  # parents come before their children, so one pass suffices
+        for v in self.tree.branches:  # parents precede their children, so one pass suffices
             if is_below[v.id]:
                 is_below[[v.left, v.right]] = True
         return is_below
@@ -88,7 +89,7 @@ class ModelScene:
 
     @cached_property
     def unseen_counts(self) -> np.ndarray:
-        """The sums of the weights of held-out rows (by default 1) by node and actual class, int64 (nodes, classes)."""
+        """Sums of the weights of held-out rows (1 by default) by node and actual class, int64 (nodes, classes)."""
         counts = np.zeros((len(self.tree.nodes), len(self.tree.classes)), np.int64)
         if self.rows is not None:
             unseen = self.rows.unseen
@@ -98,12 +99,12 @@ class ModelScene:
         return counts
 
     def unseen_of(self, v: Node) -> tuple[int, int]:
-        """Return the numbers of correct and of all held-out rows that reach a node."""
+        """Return the numbers of correct and of all held-out rows that reach a node, weighted."""
         counts = self.unseen_counts[v.id]
         return int(counts[v.label]), int(counts.sum())
 
     def interval_of(self, correct: np.ndarray, at: np.ndarray) -> Interval | None:
-        """Return the 95 % interval of a share of rows: `correct`, bool, of the rows at some positions."""
+        """Return the 95 % interval of a share of rows. `correct` is bool, for the rows at the positions `at`."""
         if self.rows is None or not len(at):
             return None
         weights, groups = (None if column is None else column[at] for column in (self.rows.weights, self.rows.groups))

@@ -1,4 +1,4 @@
-"""Find a smaller tree, as accurate on the same unseen rows."""
+"""Find a smaller tree that is as accurate on the same unseen rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from octweb.registry.models import TreeModel
 from octweb.registry.page.performance import unseen_interval
 from octweb.registry.page.scene import ModelScene
 
-LOOKED_AT = 5  # smaller models whose rows are compared with those of this model
+LOOKED_AT = 5  # at most this many smaller models are compared
 
 
 def smaller_model(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the smallest such tree of the same data set that the user may read, with claim and interval; None without one.
+    """Return the smallest such tree of the same data set that the user may read, with claim and interval, or None.
 
     Only the first LOOKED_AT candidates are compared.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def curl(url: str, row: dict[str, Any]) -> str:
-    """Return a shell command. Its body is quoted, so that names may contain quotes."""
+    """Return a shell command. Its body is quoted, so names may contain quotes."""
     body = json.dumps({"rows": [row]}, ensure_ascii=False)
     return (
         f"curl {shlex.quote(url)} \\\n"

@@ -1,6 +1,6 @@
 """Define and register tabs of the inspector.
 
-Imports little, since every command loads it.
+This module imports little, because every command loads it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Tab:
-    """A tab: `context` returns its template context, `shown` whether to show it, `count` the number beside its name."""
+    """A tab of the inspector.
+
+    `context` returns its template context, `shown` whether to show it, and `count` the number next to its name.
+    """
 
     id: str
     label: str
@@ -29,6 +32,6 @@ added_tabs: list[str] = []
 
 
 def register_tab(name: str) -> None:
-    """Add a tab before the last one by its dotted name. Apps call this in `ready`."""
+    """Register a tab by its dotted name; it precedes the last tab. Apps call this in `ready`."""
     if name not in added_tabs:
         added_tabs.append(name)

@@ -1,6 +1,6 @@
 """Compute the inspector with its tabs (TABS).
 
-The visible ones have the keys 1, 2, 3, … in the order of TABS.
+The visible tabs have the keys 1, 2, 3, … in the order of TABS.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from trainer.registry import editable_ids
 from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
 
-AT_FIRST = 10  # leaves that the list shows at first; it also shows the rest if that is at most two
-# with more training rows, titles and notes of pictures are not computed together with the page
+AT_FIRST = 10  # leaves that the list shows at first; it shows all if there are at most two more
+# with more training rows, titles and notes of pictures are not computed with the page
 MAX_DESCRIBED_ROWS = 20_000
 
 
@@ -39,7 +39,7 @@ def _question(scene: ModelScene) -> dict[str, Any]:
 
 
 def _pictures(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return addresses, titles and notes of the pictures of the split; empty for a leaf and without rows."""
+    """Return URLs, titles and notes of the split's pictures. [] for a leaf and without rows."""
     if scene.rows is None or scene.node.is_leaf:
         return []
     url = reverse("api-model-node-figure", args=[scene.model.pk, scene.node.id])
@@ -55,7 +55,7 @@ def _pictures(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def _declare(scene: ModelScene, picture: dict[str, Any]) -> str:
-    """Return the address at which the user can declare the codes of this warning; empty if there are none."""
+    """Return the URL of the form that declares the codes in this warning. "" if there are none."""
     undeclared = picture.get("undeclared")
     if not undeclared or not undeclared["codes"] or scene.model.dataset is None:
         return ""
@@ -99,7 +99,7 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
     }
 
 
-TABS: list[Tab] = [  # other applications may add theirs with `tab.register_tab`
+TABS: list[Tab] = [  # other apps may add tabs with `tab.register_tab`
     Tab(
         id="question",
         label="Question",
@@ -135,7 +135,10 @@ TABS: list[Tab] = [  # other applications may add theirs with `tab.register_tab`
 
 
 def inspector(scene: ModelScene) -> dict[str, Any]:
-    """Return the context of the inspector with the requested tab. By default, the question, or the rows of a leaf."""
+    """Return the context of the inspector with the requested tab.
+
+    The default is the question or, for a leaf, its rows.
+    """
     visible = [tab for tab in TABS if tab.shown(scene)]
     tab_id = scene.query.get("tab", "")
     if scene.node.is_leaf and tab_id in ("", "question"):

@@ -14,12 +14,12 @@ from trainer.registry import editable_ids
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import swatch
 
-HARDLY = 0.005  # share of the rows of a node; a smaller change in misclassified rows counts as none
-MOST_NAMED = 6  # with more classes, a picture has no legend, since the tree beside it names them
+HARDLY = 0.005  # share of a node's rows; a smaller change in misclassified rows counts as none
+MOST_NAMED = 6  # with more classes, a picture has no legend, because the tree next to it names them
 
 
 def costs(scene: ModelScene) -> CutCosts | None:
-    """Return the costs of all thresholds of the selected split; None for other splits, and without rows."""
+    """Return the costs of all thresholds of the selected split. None for other splits, and without rows."""
     if scene.rows is None or scene.node.is_leaf:
         return None
     at = scene.reaching(scene.node.id, "training")
@@ -27,7 +27,7 @@ def costs(scene: ModelScene) -> CutCosts | None:
 
 
 def threshold_slider(scene: ModelScene) -> dict[str, Any] | None:
-    """Return the context of the threshold slider; None if there is only one threshold."""
+    """Return the context of the threshold slider. None if there is only one threshold."""
     cut_costs = costs(scene)
     if cut_costs is None or scene.node.split is None or len(cut_costs.low) < 2:
         return None
@@ -41,7 +41,10 @@ def threshold_slider(scene: ModelScene) -> dict[str, Any] | None:
 
 
 def similar_thresholds(cut_costs: CutCosts) -> dict[str, Any] | None:
-    """Return the range of thresholds around the tree's own with about as many misclassified rows; None if there is no other."""
+    """Return the range of thresholds around the tree's own with about as many misclassified rows.
+
+    None if there is no other.
+    """
     at = cut_costs.at
     more = cut_costs.wrong - cut_costs.now
     if not 0 <= at < len(more):
@@ -57,7 +60,7 @@ def similar_thresholds(cut_costs: CutCosts) -> dict[str, Any] | None:
 
 
 def _more_words(least: int, most: int) -> str:
-    """Describe a range of changes: "9 to 15 rows more", "at most 1 row fewer", "3 fewer to 2 more"."""
+    """Describe a range of changes, such as "9 to 15 rows more", "at most 1 row fewer" or "3 fewer to 2 more"."""
     if least == most == 0:
         return "not one row more or fewer"
     if least < 0 < most:
@@ -70,7 +73,7 @@ def _more_words(least: int, most: int) -> str:
 
 
 def legend(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return the classes of the rows of the node; empty if the tree has too many classes for a legend."""
+    """Return the classes of the node's rows. [] if the tree has too many classes for a legend."""
     classes = scene.tree.classes
     if len(classes) > MOST_NAMED:
         return []

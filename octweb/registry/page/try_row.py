@@ -16,11 +16,14 @@ from trainer.explain.permission import permissions
 from trainer.explain.record import explain_row
 from trainer.explain.words import flip_text
 
-FLIP_SECONDS = 2.0  # time that one page may search for counterfactuals across hyperplanes
+FLIP_SECONDS = 2.0  # time limit of a page for counterfactuals of trees with hyperplanes
 
 
 def follow(scene: ModelScene) -> tuple[Any, str, Any]:
-    """Return the path of the row in the address, else None, with the error, and the content of the field for the row."""
+    """Return the path of the row in the query, the error message, and the content of the row field.
+
+    The path is None if there is no such row.
+    """
     place, trouble = content.find_row(scene.query, scene.rows)
     if place is None or scene.rows is None:
         return None, trouble, scene.query.get("line") or scene.query.get("row", "")
@@ -28,9 +31,9 @@ def follow(scene: ModelScene) -> tuple[Any, str, Any]:
 
 
 def try_context(scene: ModelScene, example: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the form, in the order of the splits, and for a typed row its path, notes and counterfactuals.
+    """Return the form's fields in the order of the splits. For a typed row, add its path, notes and counterfactuals.
 
-    Without a typed row, the fields hold `example`.
+    Without a typed row, the fields contain `example`.
     """
     if scene.typed is None:
         return {"fields": content.fields(scene.model, example), "try_walk": None, "try_trouble": "", "notes": []}

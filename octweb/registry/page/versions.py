@@ -1,4 +1,4 @@
-"""List the versions of a family, and find related models and steps."""
+"""List the versions of a model, and find related models and steps."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology
 
 
 def count_versions(scene: ModelScene) -> int | None:
-    """Return the number of versions that the user may read; None if this is the only one."""
+    """Return the number of versions that the user may read. None if this is the only one."""
     number = _visible(scene).count()
     return number if number > 1 else None
 
 
 def version_records(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return the newest versions that the user may read, newest first: claims, method and settings, misclassified training rows."""
+    """Return the newest readable versions, newest first: claims, method, settings, misclassified training rows."""
     records = []
     for model in _visible(scene).select_related("owner", "family").order_by("-version")[:SHOWN]:
         file = model_file(model)
@@ -47,7 +47,10 @@ def version_records(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def version_changes(scene: ModelScene) -> list[dict[str, Any]]:
-    """Return for each version, newest first, what differs from the version before: in words, and in rows if the user may see them."""
+    """Return how each version, newest first, differs from the previous one.
+
+    The difference is in words and, if the user may see the rows, in rows.
+    """
     models = list(_visible(scene).select_related("family", "dataset").order_by("-version")[: CHANGES_SHOWN + 1])
     changes = []
     for place, (model, before) in enumerate(itertools.pairwise(models)):
@@ -63,7 +66,7 @@ def version_changes(scene: ModelScene) -> list[dict[str, Any]]:
 
 
 def smaller(scene: ModelScene) -> TreeModel | None:
-    """Return the smallest tree of the same data set with at least the same accuracy on unseen rows; None without one."""
+    """Return the smallest tree of the same data set that is at least as accurate on unseen rows, or None."""
     model = scene.model
     if model.dataset_id is None or model.unseen_accuracy is None:
         return None
@@ -73,14 +76,14 @@ def smaller(scene: ModelScene) -> TreeModel | None:
 
 
 def rejection(scene: ModelScene) -> ReviewEvent | None:
-    """Return the step that rejected the model, for the owner and administrators; else None."""
+    """Return the step that rejected the model, or None. Only the owner and administrators get it."""
     if scene.model.state != State.REJECTED or not scene.inside:
         return None
     return scene.model.events.select_related("by").filter(after=State.REJECTED).last()
 
 
 def asked_back(scene: ModelScene) -> ReviewEvent | None:
-    """Return the step by which a reviewer returned a draft, for the owner and administrators; else None."""
+    """Return the step by which a reviewer returned a draft, or None. Only the owner and administrators get it."""
     if scene.model.state != State.DRAFT or not scene.inside:
         return None
     return return_step(scene.model.events.select_related("by").last(), scene.model)

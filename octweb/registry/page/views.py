@@ -1,4 +1,4 @@
-"""Show the page of a model, and the fragments that it loads."""
+"""Show the page of a model, and render the fragments that it loads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from octweb.registry.page.try_row import try_context
 
 
 def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
-    """Return the model as the caller may see it. Raises Http404 if it does not exist or the caller may not read it."""
+    """Return the model as the user may see it. Raises Http404 if it does not exist or the user may not read it."""
     user: Any = request.user
     models = TreeModel.objects.readable_by(user).select_related("family", "owner", "dataset")
     try:
@@ -46,7 +46,7 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
 @require_http_methods(["GET", "HEAD", "POST"])
 @gzip_page  # the tree as a list is long; Django pads the response at random, so its compressed length reveals no secret
 def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Show the page in the requested mode. POST shows the answer for a typed row."""
+    """Show the page in the requested mode. A POST shows the answer for a typed row."""
     return render(request, "registry/detail.html", workspace(scene_of(request, pk)))
 
 
@@ -72,7 +72,7 @@ def rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def rows_csv(request: HttpRequest, pk: uuid.UUID) -> StreamingHttpResponse:
-    """Return the same rows as a CSV file, and record the export."""
+    """Return the rows of `rows` as a CSV file, and record the export."""
     scene = _with_rows(request, pk)
     query = rowsets.row_query(scene, scene.query)
     audit.record("exported", scene.model, by=request.user, format="rows")
@@ -111,7 +111,7 @@ def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def trying(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Render the path of a typed row. Values come only by POST, so that no address, history or log contains them."""
+    """Render the path of a typed row. Values come only by POST, so that no URL, history or log contains them."""
     scene = scene_of(request, pk)
     context = {"model": scene.model, **try_context(scene, example_row(scene.model, inside=scene.inside))}
     return render(request, "registry/use/_answer.html", context)

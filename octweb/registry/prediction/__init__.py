@@ -1,1 +1,1 @@
-"""Answer rows with a model: parse bodies, predict, record and write responses."""
+"""Answer rows with a model: parse bodies, predict, record, and write responses."""

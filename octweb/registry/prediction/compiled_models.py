@@ -1,6 +1,6 @@
 """Prepare a model for fast prediction, once per document.
 
-Rows of a leaf share their answer, so the answer of a row is a lookup of encoded bytes.
+Rows of a leaf share their answer, so an answer is a lookup of encoded bytes.
 """
 
 from __future__ import annotations
@@ -25,53 +25,56 @@ from trainer.tree.nodes import Tree
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """A tree with cached values for prediction."""
+    """A tree with precomputed values for fast prediction."""
 
     tree: Tree
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of all columns."""
+        """Names of all columns."""
         return tuple(c.name for c in self.tree.schema)
 
     @cached_property
     def numbers_only(self) -> bool:
-        """Whether rows can be read directly into a matrix: two or more columns, none categorical."""
+        """Whether rows can be parsed directly into a matrix: two or more columns, none categorical."""
         return len(self.names) > 1 and all(c.kind is not ColumnKind.CATEGORICAL for c in self.tree.schema)
 
     @cached_property
     def cells(self) -> itemgetter[Any]:
-        """The getter of all cells of a row, in the order of the schema."""
+        """Getter of all cells of a row, in the order of the schema."""
         return itemgetter(*self.names)
 
     @cached_property
     def records(self) -> list[bytes]:
-        """By node: the record of a prediction, as in `/api/v1/`."""
+        """Record of a prediction in `/api/v1/`, by node."""
         return [orjson.dumps(leaf_answer(self.tree, v.id)) for v in self.tree.nodes]
 
     @cached_property
     def labels(self) -> list[bytes]:
-        """By node: the label as a JSON text."""
+        """Label as JSON text, by node."""
         return [orjson.dumps(self.tree.classes[int(k)]) for k in self.tree.labels]
 
     @cached_property
     def codes(self) -> list[int]:
-        """By node: the code of its label."""
+        """Code of the label, by node."""
         return [int(k) for k in self.tree.labels]
 
     @cached_property
     def shares(self) -> list[bytes]:
-        """By node: the class shares separated by commas."""
+        """Class shares separated by commas, by node."""
         return [orjson.dumps(row)[1:-1] for row in self.tree.probabilities.tolist()]
 
     @cached_property
     def numbers(self) -> list[bytes]:
-        """By node: its number as bytes."""
+        """Node numbers as bytes, by node."""
         return [b"%d" % v.id for v in self.tree.nodes]
 
     @cached_property
     def ordinary_range(self) -> tuple[FloatArray, FloatArray]:
-        """The least and largest ordinary value of each column: exact as a double and, for columns with splits, in the training range."""
+        """Least and largest ordinary value of each column.
+
+        Ordinary values are exact as doubles and, for columns with splits, in the training range.
+        """
         largest = np.nextafter(LARGEST_EXACT, 0.0)
         low = np.full(len(self.names), -largest)
         high = -low
@@ -80,20 +83,20 @@ class CompiledModel:
         return np.clip(low, -largest, largest), np.clip(high, -largest, largest)
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
-        """Return the matrix of rows with ordinary numbers; None for other rows, which need full parsing or marks."""
+        """Return the matrix of rows with ordinary numbers. None for other rows, which need full parsing or marks."""
         matrix = plain_rows(self.tree.schema, self.cells, rows) if self.numbers_only else None
         return None if matrix is None else self.checked(matrix)
 
     def checked(self, matrix: FloatArray) -> FloatArray | None:
-        """Return `matrix` if its cells need no parsing and lie in the training range, else None.
+        """Return `matrix` if its cells need no parsing and are in the training range, otherwise None.
 
         Answers to values outside the range must be marked.
         """
         if not self.numbers_only:
             return None
         low, high = self.ordinary_range
-        # fmax replaces NaN by the lower limit, so NaN counts as different. Comparing bytes takes a third of the time of
-        # comparing cells.
+        # fmax replaces NaN with the lower limit, so NaN counts as different; comparing bytes takes a third of the time
+        # of comparing cells
         if np.fmin(np.fmax(matrix, low), high).tobytes() == matrix.tobytes():
             return matrix
         plain = plain_matrix(matrix)

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from octweb.registry.prediction.recording import RecordedCall
 
 MAX_NOTES = 100
-MISSING = "missing"  # name in an answer: columns with empty cells
+MISSING = "missing"  # member of an answer: columns with empty cells
 UNSEEN = "unseen_missing"
 DECISION = "decision"
-OUTSIDE = "out_of_range"  # name in an answer: columns with values outside the training range
+OUTSIDE = "out_of_range"  # member of an answer: columns with values outside the training range
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """The predictions for rows: the parsed matrix, the leaf of each row, and notes on unusual values.
+    """Predictions for rows: the parsed matrix, the leaf of each row, and notes on unusual values.
 
-    `proposals`: parsings under which a column fits the training data better; the notes describe them.
+    `proposals` are parsings under which a column fits the training data better. The notes describe them.
     """
 
     tree: Tree
@@ -45,10 +45,10 @@ class Predictions:
     leaves: CodeArray
     notes: tuple[str, ...] = ()
     proposals: tuple[ChangedForm, ...] = ()
-    decisions: tuple[str, ...] = ()  # ids of the records, if answers are recorded
+    decisions: tuple[str, ...] = ()  # record ids, if answers are recorded
 
     def recorded(self, call: RecordedCall | None) -> Predictions:
-        """Record the answers and return them with the ids of their records. Without a call, return them unchanged.
+        """Record the answers, and return them with their record ids. Without a call, return them unchanged.
 
         Raises SpoolFull.
         """
@@ -56,15 +56,15 @@ class Predictions:
         return self if ids is None else replace(self, decisions=tuple(ids.texts()))
 
     def with_forms(self, report: FormReport) -> Predictions:
-        """Return the answers with the report of changed forms; its notes come first."""
+        """Return the answers with the report on changed forms. Its notes come first."""
         return replace(self, notes=(*report.notes, *self.notes), proposals=report.proposals)
 
     @cached_property
     def marks(self) -> tuple[dict[str, list[str]], ...]:
-        """For each row, the columns of its unusual cells by kind; () if no row has one.
+        """Columns of unusual cells by kind, for each row. () if no row has one.
 
-        The kinds are empty cells on its path, those of them without training examples, and values of the tree's columns outside the
-        training range.
+        The kinds are empty cells on the row's path, those of them without training examples, and values outside the
+        training range in columns that the tree tests.
         """
         names = [column.name for column in self.tree.schema]
         used_names = [names[j] for j in self.tree.used_columns]
@@ -81,7 +81,7 @@ class Predictions:
 
     @property
     def unseen(self) -> int:
-        """The number of answers that rest on an empty cell at a split without empty training cells."""
+        """Number of answers that rely on an empty cell at a split without empty training cells."""
         return sum(UNSEEN in mark for mark in self.marks)
 
     @cached_property
@@ -89,13 +89,13 @@ class Predictions:
         return bool(self.tree.has_empty(self.matrix).any())
 
     def _empty_cells(self) -> BoolArray:
-        """Return the empty cells on the paths; walks the tree only if a cell is empty."""
+        """Return the empty cells on the paths. Walk the tree only if a cell is empty."""
         if not self._has_empty:
             return np.zeros((0, 0), bool)
         return self.tree.empty_cells(self.matrix)
 
     def unusual_cells(self) -> dict[str, dict[str, int]]:
-        """Count empty, unknown, below- and above-range cells by column; {} if all cells are ordinary."""
+        """Count empty, unknown, below-range and above-range cells by column. {} if all cells are ordinary."""
         if self._has_empty or self.notes or self.marks:
             return self.tree.unusual_cells(self.matrix)
         return {}
@@ -105,7 +105,7 @@ class Predictions:
         return {ROWS: rows_by_leaf(self.leaves)} | self.unusual_cells()
 
     def records(self, *, explain: bool = False) -> list[dict[str, Any]]:
-        """Return one record per row. Without marks and ids, rows of a leaf share their record."""
+        """Return a record per row. Without marks and ids, rows of a leaf share their record."""
         answers = {int(leaf): leaf_answer(self.tree, int(leaf)) for leaf in set(self.leaves.tolist())}
         records = [answers[leaf] for leaf in self.leaves.tolist()]
         if self.marks:
@@ -133,7 +133,7 @@ def rows_by_leaf(leaves: CodeArray) -> dict[str, int]:
 
 
 def tally_of(model: TreeModel, api: str) -> ModelTally | None:
-    """Return the counter of an approved model's answers; None for other models."""
+    """Return the counter of an approved model's answers, or None for other models."""
     if model.state != State.APPROVED:
         return None
     return ModelTally(str(model.pk), api, queue_of(model, api))
@@ -150,7 +150,10 @@ def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
 
 
 def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
-    """Predict records of column → value, with texts as in the training file. Raises RowError naming row and column."""
+    """Predict records of column → value, with texts as in the training file.
+
+    Raises RowError, which names row and column.
+    """
     reading = model_file(model).reading
     rows, notes = without_ignored(model, rows)
     with sources_named(reading):
@@ -159,7 +162,7 @@ def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
 
 
 def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
-    """Drop columns of the file that training did not use, and the target; return the rows and a note."""
+    """Drop the target, and columns that training did not use. Return the rows, and a note in a tuple."""
     file = model_file(model)
     aside = {*model.ignored, file.target} - {column.name for column in file.tree.schema}
     if not isinstance(rows, list | tuple):
@@ -172,7 +175,10 @@ def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any
 
 
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
-    """Predict records with plain numbers, not in the number format of the file. Raises RowError naming row and column."""
+    """Predict records with plain numbers, not in the file's number format.
+
+    Raises RowError, which names row and column.
+    """
     tree = model_file(model).tree
 
     def read(schema: Sequence[ColumnSchema]) -> ParsedRows:

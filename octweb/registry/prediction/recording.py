@@ -26,20 +26,20 @@ from trainer.errors import Refusal, RowError
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
-APIS = ("", "v1", "v2", "invocations", "file")  # by API number in a record
+APIS = ("", "v1", "v2", "invocations", "file")  # indexed by the API number in a record
 SUBJECT_HEADER = "Octweb-Subject"
 SUBJECT_KEY = "HTTP_OCTWEB_SUBJECT"
 REQUEST_KEY = "HTTP_X_REQUEST_ID"
 MAX_SUBJECT = 64  # characters
 MAX_NAME = 120
-# SHA-256 and id of the model, first id, ns since 1970, position in APIS, length of the texts
+# SHA-256 and id of the model, first id, ns since 1970, index in APIS, length of the texts
 ROWS_HEAD = struct.Struct("<32s16s16sqBH")
-ID_DIGITS = 8  # the last digits of an id are the number of the row in its call
-_ENDS = [b'%08x"}' % i for i in range(2000)]  # precomputed ends of the records in a JSON answer
+ID_DIGITS = 8  # the last digits of an id are the row number in its call
+_ENDS = [b'%08x"}' % i for i in range(2000)]  # precomputed ends of records in a JSON answer
 
 
 class Caller(NamedTuple):
-    """The caller: key of the token or id of the user, requested name, call reference, and HMAC of the data subject."""
+    """Caller: key of the token or id of the user, requested name, call reference, and HMAC of the data subject."""
 
     by: str
     name: str
@@ -48,7 +48,7 @@ class Caller(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The API and the caller of records, and the time of their answers in ns since 1970."""
+    """API and caller of records, and time of their answers in ns since 1970."""
 
     api: str
     caller: Caller
@@ -56,28 +56,28 @@ class Origin(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """The ids of the rows of a call: `prefix` and the row number in hexadecimal."""
+    """Ids of the rows of a call: `prefix`, followed by the row number in hexadecimal."""
 
     prefix: str
     rows: int
 
     @property
     def first(self) -> str:
-        """The id of the first row. The last eight digits count the rows."""
+        """Id of the first row. The last eight digits count the rows."""
         return f"{self.prefix}{0:08x}"
 
     def texts(self) -> list[str]:
         return [f"{self.prefix}{i:08x}" for i in range(self.rows)]
 
     def json_records(self, records: list[bytes], leaves: list[int]) -> list[bytes]:
-        """Return the record of each row with the member `decision`. `records`: by leaf, without it."""
+        """Return the record of each row with the member `decision`. `records` has the records without it, by leaf."""
         begin = {v: records[v][:-1] + b',"decision":"' + self.prefix.encode() for v in set(leaves)}
         ends = _ENDS if self.rows <= len(_ENDS) else [b'%08x"}' % i for i in range(self.rows)]
         return [begin[v] + end for v, end in zip(leaves, ends, strict=False)]
 
 
 class Recorder:
-    """Writes the frames of one model."""
+    """Writer of the frames of one model."""
 
     def __init__(self, model: TreeModel) -> None:
         tree = model_file(model).tree
@@ -92,7 +92,7 @@ class Recorder:
         return self._schema
 
     def record(self, api: str, caller: Caller, matrix: FloatArray, leaves: CodeArray) -> Ids:
-        """Write the answers of a call and return their ids. Raises SpoolFull."""
+        """Write the answers of a call, and return their ids. Raises SpoolFull."""
         now = time.time_ns()
         first = new_id(now)
         body = self.rows_body(Origin(api, caller, now), first, np.take(matrix, self._used, axis=1), leaves)
@@ -101,21 +101,24 @@ class Recorder:
         return Ids(text[:-ID_DIGITS], len(leaves))
 
     def refuse(self, api: str, caller: Caller, error: RowError) -> None:
-        """Write that a row was refused, without unknown column names of the caller. Raises SpoolFull."""
+        """Record that a row was refused, without unknown column names. Raises SpoolFull."""
         now = time.time_ns()
         WRITER.append(
             FrameKind.REFUSED, self.refused_body(Origin(api, caller, now), new_id(now), error), 1, self._schema
         )
 
     def rows_body(self, origin: Origin, first: bytes, cells: FloatArray, leaves: CodeArray) -> bytes:
-        """Return the body of a frame of answered rows; `first` is the id of its first row, `cells` are those that the tree tests."""
+        """Return the body of a frame of answered rows.
+
+        `first` is the id of the first row. `cells` are the cells that the tree tests.
+        """
         texts = orjson.dumps(list(origin.caller))
         api = APIS.index(origin.api)
         head = ROWS_HEAD.pack(self._sha256, self._model, first, origin.at, api, len(texts))
         return head + texts + cells.tobytes() + leaves.astype("<i4", copy=False).tobytes()
 
     def refused_body(self, origin: Origin, key: bytes, error: RowError) -> bytes:
-        """Return the body of the frame of a refused row with the id `key`."""
+        """Return the body of a frame of a refused row with the id `key`."""
         return orjson.dumps(
             {
                 "sha256": self._sha256.hex(),
@@ -154,7 +157,7 @@ def is_recorded(model: TreeModel) -> bool:
 
 
 def recorder_of(model: TreeModel) -> Recorder | None:
-    """Return the recorder of a model whose answers are recorded, else None."""
+    """Return the recorder of a model whose answers are recorded, or None."""
     if not is_recorded(model):
         return None
     key = f"{model.pk}{model.sha256}"
@@ -166,7 +169,10 @@ def recorder_of(model: TreeModel) -> Recorder | None:
 
 
 def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall | None:
-    """Return the recorder of a REST call; None if nothing is recorded. Raises ValidationError for an invalid subject."""
+    """Return the recorder of a REST call, or None if nothing is recorded.
+
+    Raises ValidationError for an invalid subject.
+    """
     recorder = recorder_of(model)
     if recorder is None:
         return None
@@ -174,7 +180,7 @@ def call_of(request: Any, model: TreeModel, api: str, name: str) -> RecordedCall
 
 
 def caller_of_call(meta: Mapping[str, Any], user: Any, token: Any, name: str) -> Caller:
-    """Return the caller, from the user, token and headers of a call. Raises ValidationError for an invalid subject."""
+    """Return the caller, from user, token and headers of a call. Raises ValidationError for an invalid subject."""
     subject = subject_of(meta)
     return Caller(
         by_text(user, token),
@@ -185,14 +191,14 @@ def caller_of_call(meta: Mapping[str, Any], user: Any, token: Any, name: str) ->
 
 
 def by_text(user: Any, token: Any) -> str:
-    """Return who acts, as records name it: the key of the token, else the id of the user."""
+    """Return the actor as records name it: the key of the token, or else the id of the user."""
     return f"token {token.token_key}" if token is not None else f"user {user.pk}"
 
 
 def subject_of(meta: Mapping[str, Any]) -> str:
-    """Return the reference to a person in the headers of a call, "" without one.
+    """Return the reference to a person in the headers of a call, or "".
 
-    WSGI decodes headers as Latin-1. UTF-8 is read as such, so that a page finds the person by the same letters.
+    WSGI decodes headers as Latin-1. UTF-8 is decoded as such, so that a page finds the person by the same letters.
     """
     text: str = meta.get(SUBJECT_KEY, "")
     try:
@@ -202,7 +208,10 @@ def subject_of(meta: Mapping[str, Any]) -> str:
 
 
 def subject_digest(subject: str) -> str:
-    """Return the HMAC-SHA-256 of a reference to a person, which is not stored itself. Raises ValidationError."""
+    """Return the HMAC-SHA-256 of a reference to a person. Raises ValidationError.
+
+    The reference itself is not stored.
+    """
     subject = subject.strip()
     if not 0 < len(subject) <= MAX_SUBJECT:
         words = f"The reference has {len(subject)} characters; a reference to a person has 1 to {MAX_SUBJECT}."
@@ -211,14 +220,14 @@ def subject_digest(subject: str) -> str:
 
 
 def new_id(now: int) -> bytes:
-    """Return a UUIDv7 of this moment (ns since 1970). Its last 32 bits are 0 and count the rows of a call."""
+    """Return a UUIDv7 of this moment (ns since 1970). Its last 32 bits are 0; they count the rows of a call."""
     random = int.from_bytes(os.urandom(6), "big")
     value = (now // 1_000_000 & (1 << 48) - 1) << 80 | 7 << 76 | (random >> 30 & 0xFFF) << 64 | 2 << 62
     return (value | (random & (1 << 30) - 1) << 32).to_bytes(16, "big")
 
 
 def _schema(model: TreeModel, tree: Tree) -> dict[str, Any]:
-    """Return the schema with which frames are read without the model file."""
+    """Return the schema needed to read frames without the model file."""
     columns = []
     for j in tree.used_columns:
         column = tree.schema[j]

@@ -1,7 +1,7 @@
-"""Predict the rows of request bodies in JSON columns, Arrow and CSV.
+"""Predict rows of request bodies in JSON columns, Arrow and CSV.
 
-JSON columns follow the rules of JSON rows, Arrow and CSV those of files. An empty cell that the tree needs is an error that names the
-row, because a response has one prediction per row.
+JSON columns follow the rules of JSON rows; Arrow and CSV follow those of files. An empty cell that the tree needs is an
+error that names the row, because a response has one prediction per row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ MAX_LINE = 1_000_000  # bytes of one CSV line; the cells of a longer line would 
 
 
 def predict_columns(model: TreeModel, columns: Any) -> Predictions:
-    """Predict `{"name": [values], ...}` with the rules and errors of rows. Raises also ValidationError and BodyTooLarge."""
+    """Predict `{"name": [values], ...}` like rows, with the same errors.
+
+    Also raises ValidationError and BodyTooLarge.
+    """
     return predict_rows(model, records_of_columns(columns))
 
 
@@ -63,7 +66,7 @@ def records_of_columns(columns: Any) -> list[dict[str, Any]]:
 
 
 def check_rows(n: int) -> None:
-    """Raise BodyTooLarge for more rows than one call may have."""
+    """Raise BodyTooLarge if a call has too many rows."""
     if n > settings.MAX_PREDICT_ROWS:
         raise BodyTooLarge(
             f"{n:,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call. Send them in several calls."
@@ -71,7 +74,7 @@ def check_rows(n: int) -> None:
 
 
 def predict_csv(model: TreeModel, content: bytes) -> Predictions:
-    """Predict the rows of a CSV text with a header line. Raises DataError with line numbers, and BodyTooLarge."""
+    """Predict the rows of a CSV text with a header line. Raises DataError, with line numbers, and BodyTooLarge."""
     check_rows(max(content.count(b"\n"), content.count(b"\r")) - 1)
     if _longest_line(content) > MAX_LINE:
         raise BodyTooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes. Check its quotes and line ends.")
@@ -80,7 +83,7 @@ def predict_csv(model: TreeModel, content: bytes) -> Predictions:
 
 
 def _longest_line(content: bytes) -> int:
-    """Return the bytes of the longest line without creating an object per line."""
+    """Return the length of the longest line in bytes, without creating an object per line."""
     text = np.frombuffer(content, np.uint8)
     ends = np.flatnonzero((text == ord("\n")) | (text == ord("\r")))
     return int(np.diff(ends, prepend=-1, append=len(text)).max()) - 1
@@ -129,9 +132,12 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
 
 
 def _arrow_table(content: bytes) -> pa.Table:
-    """Return the table of a body. Raises ValueError for compressed buffers, so that it is no larger than the body."""
+    """Return the table of a body.
+
+    Raises ValueError for compressed buffers, so that the table is no larger than the body.
+    """
     if content[:6] == b"ARROW1":
-        content = content[8:]  # an Arrow file is a stream between two magic strings, and this skips the first
+        content = content[8:]  # an Arrow file is a stream between two magic strings; this skips the first
     batches = []
     rows = 0
     schema = None
@@ -169,7 +175,7 @@ def _read_int(data: bytes, at: int) -> int:
 
 
 def _member_offset(data: bytes, table: int, number: int) -> int:
-    """Return the offset of a member of a flatbuffers table; 0 if it is absent."""
+    """Return the offset of a member of a flatbuffers table, or 0 if it is absent."""
     where = table - _read_int(data, table)
     size = struct.unpack_from("<H", data, where)[0]
     offset = struct.unpack_from("<H", data, where + 4 + 2 * number)[0] if 4 + 2 * number < size else 0
@@ -182,10 +188,13 @@ def _follow_reference(data: bytes, table: int, number: int) -> int:
 
 
 def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as files have it, dictionary-encoded texts decoded. Raises ParseError, and BodyTooLarge above the memory limit."""
+    """Return a column as files represent it, with dictionary-encoded texts decoded.
+
+    Raises ParseError, and BodyTooLarge above the memory limit.
+    """
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.float64())
-    # The type is checked before anything is unpacked, because lists may share memory, too.
+    # check the type before unpacking anything, because lists may share memory, too
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not any(test(kind) for test in TYPES):
         raise ParseError(f"Column '{name[:60]}' has the Arrow type {column.type}; send numbers, booleans or texts.")
@@ -198,9 +207,12 @@ def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
 
 
 def _decode_texts(name: str, array: pa.Array) -> pa.Array:
-    """Return numbers unchanged, and all text types and decimals as strings. Raises BodyTooLarge for views above the memory limit."""
+    """Convert all text types and decimals to strings. Return numbers unchanged.
+
+    Raises BodyTooLarge for string views above the memory limit.
+    """
     if pa.types.is_string_view(array.type):
-        # A view takes 16 bytes, and its first four are the length of the text (Arrow columnar format).
+        # a view takes 16 bytes, and its first four are the length of the text (Arrow columnar format)
         lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
         _check_unpacked_size(name, int(lengths[np.asarray(array.is_valid())].sum(dtype=np.int64)))
     elif not (pa.types.is_large_string(array.type) or pa.types.is_decimal(array.type)):

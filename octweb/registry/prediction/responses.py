@@ -48,7 +48,7 @@ def columns_record(predictions: Predictions) -> dict[str, list[Any]]:
 
 
 def table_response(model: TreeModel, predictions: Predictions, media_type: str) -> HttpResponse:
-    """Return a response with an Arrow stream or CSV text, with model, version and notes in headers."""
+    """Return a response with an Arrow stream or CSV text. Model, version and notes are in headers."""
     content = _write_arrow(predictions) if media_type == ARROW_STREAM else _write_csv(predictions)
     response = HttpResponse(content, content_type=media_type)
     response["Octweb-Model"] = model.family.name
@@ -61,13 +61,13 @@ def table_response(model: TreeModel, predictions: Predictions, media_type: str) 
 
 
 def notes_header(predictions: Predictions) -> dict[str, str]:
-    """Return the header with the notes, for a response whose body has no place for them; {} without notes."""
+    """Return the header with the notes, for a response whose body has no place for them. {} without notes."""
     notes = [*predictions.notes, *mark_notes(predictions)]
     return {"Octweb-Notes": _shorten_notes(notes)} if notes else {}
 
 
 def _shorten_notes(notes: list[str]) -> str:
-    """Return a JSON list of the notes that fit into a header. If some do not, the last entry counts them."""
+    """Return a JSON list of the notes that fit into a header. If some do not fit, the last entry counts them."""
     text = json.dumps(notes)
     count = len(notes)
     while len(text) > MAX_HEADER and count:
@@ -77,7 +77,7 @@ def _shorten_notes(notes: list[str]) -> str:
 
 
 def mark_notes(predictions: Predictions) -> list[str]:
-    """Return notes with the numbers of unusual cells, for responses without marks in each row."""
+    """Return notes on the numbers of unusual cells, for responses without marks in each row."""
     columns = {name for mark in predictions.marks for name in mark.get(UNSEEN, ())}
     notes = empty_cell_notes(sum(MISSING in mark for mark in predictions.marks), predictions.unseen, columns)
     return [*notes, *outside_notes(predictions.tree, predictions.matrix)]
@@ -98,7 +98,7 @@ def _write_arrow(predictions: Predictions) -> bytes:
 
 
 class _DecisionColumn:
-    """A further column of a CSV text with the ids of the records."""
+    """Additional column of a CSV text: the record ids."""
 
     fields: tuple[tuple[str, Any], ...] = ((DECISION, pa.string()),)
     piece = 0
@@ -135,21 +135,21 @@ class CsvParser(BytesParser):
 
 
 class CsvRenderer(ORJSONRenderer):
-    """Negotiate `Accept: text/csv`. The view writes the table itself; this renders only errors, as JSON."""
+    """Renderer that negotiates `Accept: text/csv`. The view writes the table, and this renders only errors, as JSON."""
 
     media_type = CSV
     format = "csv"
 
 
 class ArrowRenderer(ORJSONRenderer):
-    """Negotiate Arrow streams, as `CsvRenderer` does for CSV."""
+    """Renderer that negotiates Arrow streams, like `CsvRenderer` for CSV."""
 
     media_type = ARROW_STREAM
     format = "arrow"
 
 
 def response_type(request: Request) -> str:
-    """Return the media type of the response: from `Accept`, else the type of the body."""
+    """Return the media type of the response: from `Accept`, or else the type of the body."""
     accepted: str = request.accepted_renderer.media_type
     if accepted in (CSV, ARROW_STREAM) or request.headers.get("Accept", "*/*").strip() not in ("", "*/*"):
         return accepted

@@ -1,4 +1,4 @@
-"""Refuse calls of retired models, except dry runs of their owners."""
+"""Refuse calls of retired models, except dry runs by their owners."""
 
 from __future__ import annotations
 
@@ -33,27 +33,28 @@ SUBJECT_PARAMETER = OpenApiParameter(
 
 
 def retired_member(model: TreeModel) -> dict[str, str]:
-    """Return the member that marks JSON answers of a retired model; none for any other model."""
+    """Return the member that marks JSON answers of a retired model. {} for other models."""
     note = retired_note(model)
     return {"retired": note} if note else {}
 
 
 def retired_note(model: TreeModel) -> str | None:
-    """Return the note in the answers of a retired model; None for any other model."""
+    """Return the note in the answers of a retired model. None for other models."""
     if model.state != State.RETIRED:
         return None
     return f"{model.family.name} version {model.version} is retired. Do not use its answers for new decisions."
 
 
 def retired_headers(model: TreeModel) -> dict[str, str]:
-    """Return the header that marks answers of a retired model; none for any other model."""
+    """Return the header that marks answers of a retired model. {} for other models."""
     return {RETIRED_HEADER: "true"} if model.state == State.RETIRED else {}
 
 
 def dry_run(request: Request, model: TreeModel) -> bool:
-    """Return whether the call asks for a dry run.
+    """Return whether the call requests a dry run.
 
-    Raises ValidationError for another value than 0 or 1, and PermissionDenied for others than the owner and administrators.
+    Raises ValidationError for values other than 0 and 1, and PermissionDenied unless the user is the owner or an
+    administrator.
     """
     value = request.headers.get(DRY_RUN_HEADER, "0").strip()
     if value not in ("0", "1"):
@@ -64,23 +65,32 @@ def dry_run(request: Request, model: TreeModel) -> bool:
 
 
 def tally_of_call(request: Request, model: TreeModel, api: str) -> ModelTally | None:
-    """Return the counter of a call's answers; None for a dry run and a model that is not approved. Raises what `dry_run` raises."""
+    """Return the counter of a call's answers.
+
+    None for a dry run, and if the model is not approved. Raises like `dry_run`.
+    """
     return None if dry_run(request, model) else tally_of(model, api)
 
 
 def recorded_call(request: Request, model: TreeModel, api: str, name: str) -> RecordedCall | None:
-    """Return the recorder of a call; None for a dry run and a model that is not recorded. Raises what `dry_run` and `call_of` raise."""
+    """Return the recorder of a call.
+
+    None for a dry run, and if nothing is recorded. Raises like `dry_run` and `call_of`.
+    """
     return None if dry_run(request, model) else call_of(request, model, api, name)
 
 
 def refuse_if_retired(model: TreeModel) -> None:
-    """Raise Gone with the reason if the model is retired."""
+    """Raise Gone, with the reason, if the model is retired."""
     if model.state == State.RETIRED:
         raise Gone(_retired_sentence(model))
 
 
 def refuse_if_name_retired(name: str, version: int | None) -> None:
-    """Raise Gone if the version of this name is retired and was approved once; without a version, if there is any such version."""
+    """Raise Gone if this version of the name is retired and was once approved.
+
+    Without a version, raise it if there is any such version.
+    """
     models = TreeModel.objects.filter(deleted_at=None, family__name=name, state=State.RETIRED)
     if version is not None:
         models = models.filter(version=version)
@@ -90,7 +100,7 @@ def refuse_if_name_retired(name: str, version: int | None) -> None:
 
 
 def was_approved(models):
-    """Filter the models that were approved once. Their existence is public."""
+    """Filter models that were once approved. Their existence is public."""
     return models.filter(pk__in=ReviewEvent.objects.filter(after=State.APPROVED).values("model"))
 
 

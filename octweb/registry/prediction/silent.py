@@ -1,4 +1,4 @@
-"""Answer rows of a served tree silently with its challenger, off the path of the answer."""
+"""Let a challenger silently answer the rows of a served tree, without delaying the answer."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from trainer.tree.file import ModelFile
 log = logging.getLogger(__name__)
 
 SILENT = "challenger"  # kind of these counts
-# replaces the class if the challenger has no answer, or if the value of one of its columns is unknown
+# replaces the class if the challenger has no answer, or a value that it tests is unknown
 NOT_COMPARED = "none"
-SKIPPED = "skipped"  # replaces the class if too many rows were waiting
+SKIPPED = "skipped"  # replaces the class if too many rows are waiting
 MAX_WAITING_CELLS = 4_000_000  # 32 MB in each process
 NO_ANSWER = -1
 
 
 class SilentTree:
-    """A challenger that reads rows as the served tree reads them and answers in its classes.
+    """A challenger that parses rows like the served tree, and answers in its classes.
 
     `columns` are the columns of the served tree's matrix that the challenger tests.
     """
@@ -56,14 +56,15 @@ class SilentTree:
 
     @property
     def reads_tested_columns(self) -> bool:
-        """Whether the served tree tests all columns of the challenger, so that a record of an answer holds them."""
+        """Whether the served tree tests all columns of the challenger, so that its records contain them."""
         return bool(self._is_tested.all())
 
     def answers(self, cells: FloatArray) -> CodeArray:
-        """Return the class of each row in the numbering of the served tree, int32 (n,).
+        """Return the class of each row, in the numbering of the served tree, int32 (n,).
 
-        `cells`, float64 (n, len(columns)), come from the served tree's matrix. NO_ANSWER marks rows to which the challenger gives no
-        answer, and rows with an empty cell in a column that the served tree does not test: a caller need not send it.
+        `cells`, float64 (n, len(columns)), come from the served tree's matrix. NO_ANSWER marks rows that the challenger
+        does not answer. It also marks rows with an empty cell in a column that the served tree does not test, because
+        callers need not send it.
         """
         tree = self._tree
         matrix = np.full((len(cells), len(tree.schema)), np.nan)
@@ -82,9 +83,9 @@ class SilentTree:
 
 
 class _Codes(NamedTuple):
-    """Category codes of the challenger by code of the served tree; `empty` replaces NaN.
+    """Category codes of the challenger by code of the served tree. `empty` replaces NaN.
 
-    `unknown_differs`: a category that the served tree does not know may be one that the challenger knows.
+    `unknown_differs` says that the challenger may know a category that the served tree does not.
     """
 
     by_code: FloatArray
@@ -120,7 +121,7 @@ def _codes_of(served: ColumnSchema, challenger: ColumnSchema, reading: Mapping[s
 
 
 def refusal_of(served: ModelFile, challenger: ModelFile) -> str:
-    """Return why a model cannot answer the rows of a served one, as a sentence; "" if it can."""
+    """Return a sentence that says why a model cannot answer the rows of a served one. "" if it can."""
     if served.target != challenger.target:
         return f"It predicts '{challenger.target}', and the served model '{served.target}'."
     if set(served.tree.classes) != set(challenger.tree.classes):
@@ -139,23 +140,23 @@ def refusal_of(served: ModelFile, challenger: ModelFile) -> str:
 
 
 class SilentChallenger(NamedTuple):
-    """The challenger of a served model: the id of its challenge, and its tree."""
+    """Challenger of a served model: the id of its challenge, and its tree."""
 
     key: str
     tree: SilentTree
 
 
 class RowQueue(NamedTuple):
-    """Takes the rows of one served model for its challenger. `api` as in the counts."""
+    """Queue that passes the rows of one served model to its challenger. `api` is that of the counts."""
 
     model: str
     api: str
     challenger: SilentChallenger
 
     def put(self, matrix: FloatArray, leaves: CodeArray) -> None:
-        """Keep the rows of a call, which nothing changes any more, until the counts are written.
+        """Store the rows of a call until the counts are written. Nothing may change the arrays any more.
 
-        Too many waiting rows are counted as skipped.
+        If too many rows are waiting, these are counted as skipped.
         """
         day = int(time.time()) // SECONDS_OF_DAY
         with _waiting.lock:
@@ -165,7 +166,7 @@ class RowQueue(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """The rows of a call; no matrix if they are skipped."""
+    """The rows of a call. There is no matrix if they are skipped."""
 
     queue: RowQueue
     day: int
@@ -174,7 +175,7 @@ class _Call(NamedTuple):
 
 
 class _Waiting:
-    """The calls whose rows wait for the challenger."""
+    """Calls whose rows wait for the challenger."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -193,7 +194,7 @@ _waiting = _Waiting()
 
 
 def silent_counts() -> dict[Key, int]:
-    """Answer the waiting rows and return their counts by leaf of the served tree and class of the challenger."""
+    """Answer the waiting rows. Return their counts by leaf of the served tree and class of the challenger."""
     counts: Counter[Key] = Counter()
     for call in _waiting.drain():
         queue = call.queue
@@ -209,14 +210,14 @@ def _names_of(call: _Call) -> Counter[str]:
         return Counter(count_name(key, leaf, SKIPPED) for leaf in call.leaves.tolist())
     try:
         answers = tree.answers(call.matrix[:, tree.columns])
-    except Exception:  # an error of a challenger must not affect the counts of the served tree
+    except Exception:  # an error of a challenger must not affect the served tree's counts
         log.exception("the challenger of %s failed", call.queue.model)
         return Counter(count_name(key, leaf, SKIPPED) for leaf in call.leaves.tolist())
     return count_names(key, call.leaves, answers)
 
 
 def count_names(key: str, leaves: CodeArray, answers: CodeArray) -> Counter[str]:
-    """Count rows by the name of their count: the challenge, the leaf, and the class of the challenger."""
+    """Count rows by the names of their counts: challenge, leaf, and challenger's class."""
     pairs = Counter(zip(leaves.tolist(), answers.tolist(), strict=True))
     return Counter(
         {
@@ -231,7 +232,7 @@ def count_name(key: str, leaf: int, answer: str) -> str:
 
 
 def silent_challenger(model: TreeModel) -> SilentChallenger | None:
-    """Return the challenger of an approved model; None if it has none. Cached on the instance, which lives for seconds."""
+    """Return the challenger of an approved model, or None. It is cached on the instance, which lives for seconds."""
     if "_silent" not in model.__dict__:
         model.__dict__["_silent"] = _read_challenger(model)
     challenger: SilentChallenger | None = model.__dict__["_silent"]
@@ -244,13 +245,13 @@ def _read_challenger(model: TreeModel) -> SilentChallenger | None:
         if challenge is None:
             return None
         return SilentChallenger(challenge.key, SilentTree(model_file(model), model_file(challenge.challenger)))
-    except Exception:  # a challenger that cannot be read must not prevent an answer
+    except Exception:  # an unreadable challenger must not prevent an answer
         log.exception("the challenger of %s cannot be read", model)
         return None
 
 
 def queue_of(model: TreeModel, api: str) -> RowQueue | None:
-    """Return the queue of a model's rows; None without a challenger, and if it answers from the records of the answers."""
+    """Return the queue of a model's rows. None without a challenger, and if the challenger works on the records."""
     challenger = silent_challenger(model)
     if challenger is None or (is_recorded(model) and challenger.tree.reads_tested_columns):
         return None
@@ -258,7 +259,7 @@ def queue_of(model: TreeModel, api: str) -> RowQueue | None:
 
 
 def _forget() -> None:
-    """Drop the copied rows in a forked process; they belong to its parent."""
+    """Drop the copied rows in a forked process, because they belong to its parent."""
     global _waiting
     _waiting = _Waiting()
 
