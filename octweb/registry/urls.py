@@ -1,4 +1,4 @@
-"""Pages of models."""
+"""URLs of the pages of models."""
 
 from django.urls import path
 

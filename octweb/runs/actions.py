@@ -62,12 +62,12 @@ def enqueue(
     key: str = "",
     family: Family | None = None,
 ) -> TrainingRun:
-    """Queue a new run, optionally with the tree of a model as start.
+    """Queue a run, optionally with a model's tree as start, and return it.
 
-    Its tree becomes the next version of `family` if the owner has that family, else of the name derived from the run's.
-
-    A `key` makes the call idempotent: if the owner has a run with this key, that run is returned. Raises ParameterError with a sentence for
-    each invalid parameter, Conflict at the limit of jobs, and Unprocessable, as for a key that was used for another request.
+    Its tree becomes the next version of `family` if that is the owner's; otherwise of the name derived from the run's.
+    A `key` makes the call idempotent: if the owner has a run with this key, it is returned. Raises ParameterError with
+    a sentence for each invalid parameter, Conflict at the limit of jobs, and Unprocessable, also if the key was used
+    for another request.
     """
     bound = {"group": group, "time": time, "weight": weight}
     digest = _digest(
@@ -106,7 +106,7 @@ def enqueue(
             family=family if family is not None and family.owner_id == owner.pk else None,
         )
     except (IntegrityError, Conflict):
-        # A concurrent request with the same key may have created the run.
+        # a concurrent request with the same key may have created the run
         if key and (before := _of_key(owner, key, digest)):
             return before
         raise
@@ -122,7 +122,7 @@ def _create(**values: Any) -> TrainingRun:
 
 
 def _of_key(owner, key: str, digest: str) -> TrainingRun | None:
-    """Return the owner's run with this key, if any. Raises Unprocessable if its request differs."""
+    """Return the owner's run with this key, or None. Raises Unprocessable if its request differs."""
     run = TrainingRun.objects.filter(owner=owner, idempotency_key=key).first()
     if run is not None and run.request_digest != digest:
         raise Unprocessable("This Idempotency-Key was used for another request. Take a new key for a new run.")
@@ -136,7 +136,10 @@ def _digest(dataset: Dataset, method: str, parameters: Mapping[str, Any], *rest:
 
 
 def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> TrainingRun:
-    """Queue a run with the same settings, on the same or other data. Raises Conflict while the run is active, and as `enqueue`."""
+    """Queue a run with the same settings, on the same or other data.
+
+    Raises Conflict while the run is active, and like `enqueue`.
+    """
     if run.status not in FINISHED:
         raise Conflict("The run has not ended yet. Wait for its end, or stop it first.")
     other = dataset is not None and dataset.pk != run.dataset_id
@@ -157,12 +160,15 @@ def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> Tra
 
 
 def _family(run: TrainingRun) -> Family | None:
-    """Return the current family of the run's model, which may have been renamed; without a model, the requested family."""
+    """Return the current family of the run's model, which may have been renamed.
+
+    Without a model, return the requested family.
+    """
     return run.model.family if run.model is not None else run.family
 
 
 def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
-    """Queue a run with the constraint at a reachable value. Raises Conflict if none is known, and as `enqueue`."""
+    """Queue a run with the constraint at a reachable value. Raises Conflict if none is known, and like `enqueue`."""
     request = reachable(run)
     if request is None:
         raise Conflict("It is not known what can be reached. Relax one of the constraints in a new run.")
@@ -182,20 +188,21 @@ def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
 
 
 def delete(run: TrainingRun) -> None:
-    """Soft-delete a finished run; its model stays. Raises Conflict for an active run."""
+    """Soft-delete a finished run. Its model stays. Raises Conflict for an active run."""
     refuse_unfinished(run)
     hide(run)
 
 
 def tidy(now: datetime) -> int:
-    """Purge deleted runs, models and data sets that can no longer be restored. Returns their number."""
+    """Purge deleted runs, models and data sets that can no longer be restored. Return how many."""
     return purge(TrainingRun, now) + purge(TreeModel, now) + datasets.purge(now)
 
 
 def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply the server's limits of time, memory and threads to `values`, and return them.
+    """Apply the server's limits on time, memory and threads to `values`, and return them.
 
-    Missing values and defaults above a limit become the limit. Raises ParameterError for a value above a limit in `said`, the user's input.
+    Missing values, and defaults above a limit, become the limit. Raises ParameterError if a value in `said`, the user's
+    input, exceeds a limit.
     """
     errors = {}
     for name, limit in server_limits().items():
@@ -211,7 +218,7 @@ def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, 
 
 
 def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
-    """Raise ParameterError unless the method supports a start tree and the data have the tree's columns."""
+    """Raise ParameterError unless the method supports a start tree and the data contain the tree's columns."""
     if not method.warm_start:
         raise ParameterError(
             {
@@ -231,7 +238,8 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
 def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     """Raise ParameterError unless the settings fit each other and the columns and classes of the data.
 
-    Raises Unprocessable if the method needs two classes. Data sets without known classes are not checked.
+    Raises Unprocessable if the method needs two classes and the data have another number. Data sets without known
+    classes are not checked.
     """
     classes = tuple(dataset.profile.get("classes") or ())
     if not classes:

@@ -18,11 +18,10 @@ from trainer.tree.describe import number_text
 from trainer.tree.render.names import short_names
 
 ALL_THRESHOLDS_DEPTH = 2
-ALL_THRESHOLDS_CELLS = 250_000  # rows × numeric columns; a search over all thresholds takes minutes up to here
-THREE = 3  # with fewer categories, a group of categories is never more than a single one
+ALL_THRESHOLDS_CELLS = 250_000  # rows × numeric columns; up to here, a search over all thresholds takes minutes
+THREE = 3  # with fewer categories, a group never has more than one
 SLOPE = 0.4  # slope of the line in the example with two columns
-# Only some methods have these parameters. If the user sets one, the methods that have it come before the
-# recommendation.
+# only some methods have these parameters; if the user sets one, those methods precede the recommendation
 LIMITS = ("forbidden", "min_leaf", *SIDE)
 
 QUESTION_WORDS = {
@@ -35,7 +34,7 @@ QUESTION_WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SplitKind:
-    """A split type; `refusal` says why it does not fit these data."""
+    """A split type, as the form offers it. `refusal` says why it does not fit these data."""
 
     id: str
     title: str
@@ -52,12 +51,12 @@ class AdviceAnswers:
 
 
 def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
-    """Return the records of the feature columns, optionally of one kind."""
+    """Return the records of the feature columns, optionally of only one kind."""
     return [c for c in dataset.columns if c.get("role") == "feature" and (not kind or c["kind"] == kind)]
 
 
 def kinds(dataset: Dataset) -> list[SplitKind]:
-    """Return the four split types in this order, each with an example from the data if there is one."""
+    """Return the four split types in order, each with an example from the data if there is one."""
     numbers = _by_cut(dataset, feature_columns(dataset, "numeric"))
     groups = _by_cut(dataset, feature_columns(dataset, "categorical"), least=THREE)
     few = "" if len(numbers) > 1 else "This needs two columns of numbers."
@@ -82,9 +81,10 @@ def kinds(dataset: Dataset) -> list[SplitKind]:
 
 
 def _by_cut(dataset: Dataset, columns: list[dict[str, Any]], *, least: int = 0) -> list[dict[str, Any]]:
-    """Return the profiles of these columns with short names, ordered by the accuracy of their best split, highest first.
+    """Return the profiles of these columns with short names, by descending accuracy of their best split.
 
-    Columns with fewer than `least` values in the training rows are omitted. Empty counts as a value if it is a category.
+    Columns with fewer than `least` values in the training rows are left out. Empty counts as a value if it is a
+    category.
     """
     names = {c["name"] for c in columns}
     found = [
@@ -101,20 +101,20 @@ def _cut_words(column: Mapping[str, Any]) -> str:
 
 
 def _line_words(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """Describe an example line in two columns, through the threshold of the first and the median of the second."""
+    """Describe an example line in two columns, through the first one's threshold and the second one's median."""
     at = (first["cut"] or 0.0) + SLOPE * (second["median"] or 0.0)
     return f"{first['short']} + {SLOPE} × {second['short']} ≤ {number_text(at)}"
 
 
 def _group_words(column: Mapping[str, Any], count: int) -> str:
-    """Describe an example split on categories: the best one, and further ones for `count` > 1."""
+    """Describe an example split on categories: the best one and, if `count` > 1, further ones."""
     best = column["cut_category"]
     others = [name for name in column["bars"] if name not in (best, OTHER)]
     return f"{column['short']} is {' or '.join(name for name in [best, *others][:count] if name)}"
 
 
 def recommend(answers: AdviceAnswers, dataset: Dataset, values: Mapping[str, Any]) -> Method:
-    """Return the method for the answers. `values`: the known parameters, with constraints."""
+    """Return the method for the answers. `values` are the known parameters, including constraints."""
     role = Role(f"{answers.ask} {answers.sure}")
     return _one_column(dataset, values) if role is Role.ONE_PROVED else method_for(role)
 
@@ -125,7 +125,10 @@ def answers_of(method: Method) -> AdviceAnswers:
 
 
 def wishes(answers: AdviceAnswers) -> tuple[str, ...]:
-    """Return the parameters that the form also offers although only some methods have them; setting one selects such a method."""
+    """Return further parameters that the form offers, although only some methods have them.
+
+    Setting one of them selects such a method.
+    """
     if answers == AdviceAnswers(ask="one", sure="proved"):
         return ("forbidden", "min_leaf", *(p.name for p in CONSTRAINTS))
     return ()
@@ -147,7 +150,7 @@ def split_phrase(method: Method) -> str:
 
 
 def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> Method:
-    """Return the method for a proved univariate tree, as the constraints and the size of the data require."""
+    """Return the method for a proved univariate tree, depending on the constraints and the size of the data."""
     usual = method_for(Role.ONE_PROVED)
     if any(is_constraint_set(values, name) and not usual.parameter(name) for name in SIDE):
         return method_for(Role.SIDE_CONSTRAINTS)

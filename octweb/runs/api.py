@@ -35,7 +35,7 @@ PROGRESS_PAGE = 1000
 
 
 class MethodsView(APIView):
-    """The methods with the declarations of their parameters, from which forms and command line are made."""
+    """The training methods, with the declarations of their parameters. Forms and command line are built from these."""
 
     @extend_schema(responses={200: MethodSerializer(many=True)} | PROBLEMS(401, 403, 429))
     def get(self, request: Request) -> Response:
@@ -144,5 +144,8 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/progress", pagination_class=None)
     def progress_figure(self, request: Request, pk: str) -> Response:
-        """Plotly figure: objective and bound over the time of the search; for methods without a bound, the growth of the tree."""
+        """Plotly figure: objective and bound over the search time.
+
+        For methods without a bound, the growth of the tree.
+        """
         return Response(chart(self.get_object()))

@@ -1,4 +1,4 @@
-"""Training runs: request, training, live progress."""
+"""Django app of training runs: request, training, live progress."""
 
 from django.apps import AppConfig
 

@@ -16,11 +16,11 @@ from trainer.methods.monitor import COMPILING
 from trainer.registry import get
 
 MAX_RECORDS = 5000
-CHECK = "check"  # a run reports this phase after the end of its search
+CHECK = "check"  # a run reports this phase after its search
 
 
 def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
-    """Return the Plotly figure; `at` is the progress line of the marked tree."""
+    """Return the Plotly figure. `at` is the progress line of the marked tree."""
     records = _of_search(records_of(run))
     now = search_seconds(run)
     if get(run.method).guarantee is not Guarantee.TREE and not any(r.get("bound") is not None for r in records):
@@ -30,7 +30,10 @@ def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
 
 
 def records_of(run: TrainingRun) -> list[dict[str, Any]]:
-    """Return the progress records of the last attempt. Above MAX_RECORDS they are thinned evenly, except those with a tree."""
+    """Return the progress records of the last attempt.
+
+    Above MAX_RECORDS, they are thinned evenly, except for those with a tree.
+    """
     records = [
         record | {"line": line}
         for line, record in run.records.filter(attempt=run.attempt).order_by("line").values_list("line", "record")
@@ -42,7 +45,7 @@ def records_of(run: TrainingRun) -> list[dict[str, Any]]:
 
 
 def search_end(run: TrainingRun) -> float | None:
-    """Return the seconds of the search at its end, before steps such as folds; None if it has not ended."""
+    """Return the search seconds at the end of the search, before steps such as folds. None if it has not ended."""
     if not run.progress:
         return None
     checks = run.records.filter(attempt=run.attempt, record__phase=CHECK).order_by("line")
@@ -51,13 +54,13 @@ def search_end(run: TrainingRun) -> float | None:
 
 
 def _of_search(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records up to the first one after the search, included."""
+    """Return the records up to and including the first one after the search."""
     end = next((i for i, record in enumerate(records) if record.get("phase") == CHECK), len(records))
     return records[: end + 1]
 
 
 def search_seconds(run: TrainingRun) -> float:
-    """Return the seconds of the search so far, from its last record and the time of its arrival; 0 unless the run is running."""
+    """Return the search seconds so far, from the last record and the time since it arrived. 0 unless the run is running."""
     if run.status != RunStatus.RUNNING or "received" not in run.progress:
         return 0.0
     if (end := search_end(run)) is not None:
@@ -69,5 +72,5 @@ def search_seconds(run: TrainingRun) -> float:
 
 
 def compile_seconds_of(run: TrainingRun) -> float:
-    """Return the seconds of compilation, which the clock excludes; 0 without a record of them."""
+    """Return the seconds of compilation, which the clock excludes. 0 if they are not recorded."""
     return float(run.summary.get("compile_seconds") or run.progress.get("compile_seconds") or 0.0)

@@ -1,4 +1,4 @@
-"""The child process of a training run."""
+"""Run the child process of a training run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ START = "start.json"
 
 @dataclass(kw_only=True)
 class TrainingProcess(Process):
-    """The child process of one training: its input files and its command line."""
+    """Child process of a training run: its input files and its command line."""
 
-    data: Path = Path()  # path of the table; `write_inputs` sets it
+    data: Path = Path()  # path of the table; set by `write_inputs`
     # why an earlier process of this attempt was killed; if set, this process only recovers the reported tree
     ended: str = ""
 
@@ -34,7 +34,7 @@ class TrainingProcess(Process):
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(run.dataset.reading), encoding="utf-8")
         start_tree = of_earlier_attempts(run) if get(run.method).warm_start else None
-        # An earlier attempt began with the given start tree, so its incumbent is at least as good.
+        # an earlier attempt began with the given start tree, so its incumbent is at least as good
         if start_tree is not None:
             write(ModelFile.of_tree(start_tree), self.folder / START)
         elif run.warm_start is not None:
@@ -46,11 +46,11 @@ class TrainingProcess(Process):
 
     @property
     def proof(self) -> Path:
-        """The path of the proof. There is no file if the method writes none or the time does not suffice."""
+        """Path of the proof. The file does not exist if the method writes none, or if the time was too short."""
         return self.folder / "proof.jsonl.gz"
 
     def _how(self) -> list[str]:
-        """Return the options to search with progress and a proof, or to recover the reported tree."""
+        """Return the options for a search with progress and a proof, or for recovering the reported tree."""
         progress = self.folder / PROGRESS
         if self.ended:
             return [f"--killed={progress}", f"--ended={self.ended}"]
@@ -59,7 +59,7 @@ class TrainingProcess(Process):
 
     def command(self) -> list[str]:
         run: TrainingRun = self.job
-        # No shell is involved. Each value is one argument, so a name that begins with a dash stays a value.
+        # no shell is involved; each value is one argument, so a name that begins with a dash stays a value
         return [
             *settings.COMMAND,
             "train",

@@ -1,6 +1,7 @@
-"""Form fields for constraints: pickers and numbers instead of text.
+"""Provide form fields for constraints: pickers and numbers instead of text.
 
-Each field cleans to the text that the trainer reads, such as 'yes: 0.9; no: 0.8', and takes that text as its initial value.
+Each field cleans to the text that the trainer parses, such as 'yes: 0.9; no: 0.8', and takes that text as its initial
+value.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from trainer.methods.base import AUTO
 
 SPARE_ROWS = 1
 MOST_ROWS = 50
-LISTED = 40  # classes that get a field of their own
+LISTED = 40  # maximum number of classes with their own field
 
 
 class PercentField(forms.FloatField):
-    """A share between 0 and 1, typed and shown in percent."""
+    """Field for a share between 0 and 1, typed and shown in percent."""
 
     def prepare_value(self, value: Any) -> Any:
         if value == AUTO:  # the training chooses the value
@@ -46,7 +47,7 @@ class PercentField(forms.FloatField):
 
 
 class MinutesField(forms.FloatField):
-    """Seconds, typed and shown in minutes."""
+    """Field for seconds, typed and shown in minutes."""
 
     def prepare_value(self, value: Any) -> Any:
         if value is None or value == "" or isinstance(value, str):
@@ -62,14 +63,14 @@ class MinutesField(forms.FloatField):
 
 
 class ProjectTemplate:
-    """A widget whose template lies among the page templates."""
+    """Mixin for widgets whose template is among the page templates."""
 
     def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> str:
         return mark_safe(render_to_string(template_name, context))  # noqa: S308  (a template, which escapes its context)
 
 
 class RecallWidget(ProjectTemplate, forms.Widget):
-    """A number in percent for each class."""
+    """Widget with a percentage for each class."""
 
     template_name = "runs/widgets/recall.html"
 
@@ -96,7 +97,7 @@ class RecallWidget(ProjectTemplate, forms.Widget):
 
 
 class RecallField(forms.Field):
-    """Minimum recalls by class; cleans to a text such as 'yes: 0.9; no: 0.8'."""
+    """Field for minimum recalls by class. Cleans to a text such as 'yes: 0.9; no: 0.8'."""
 
     def __init__(self, *, classes: Sequence[str], **kwargs: Any) -> None:
         super().__init__(widget=RecallWidget(classes), **kwargs)
@@ -118,7 +119,10 @@ class RecallField(forms.Field):
 
 
 class CostsWidget(ProjectTemplate, forms.Widget):
-    """A table of costs by true class and answer, and a reward for each answer: a number, optionally times a column."""
+    """Widget with a table of costs by true class and answer, and a reward for each answer.
+
+    Each cell is a number, optionally times a column.
+    """
 
     template_name = "runs/widgets/costs.html"
 
@@ -161,7 +165,7 @@ class CostsWidget(ProjectTemplate, forms.Widget):
         return {"name": name, "label": label, "value": number, "column": column}
 
     def _stated(self, text: str) -> list[str]:
-        """Return the costs by true class and answer, the rewards by answer, and the unit, as one list of texts."""
+        """Return the costs by true class and answer, the rewards by answer, and the unit, in one list of texts."""
         earned = stated_rewards(text)
         if earned is not None:
             values, unit = earned
@@ -188,7 +192,10 @@ class CostsWidget(ProjectTemplate, forms.Widget):
 
 
 class CostsField(forms.Field):
-    """Costs by true class and answer, or rewards by answer; cleans to JSON. Empty cells keep the usual cost."""
+    """Field for costs by true class and answer, or rewards by answer.
+
+    Cleans to JSON. Empty cells keep the usual cost.
+    """
 
     def __init__(self, *, classes: Sequence[str], columns: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(widget=CostsWidget(classes, columns), **kwargs)
@@ -212,7 +219,7 @@ class CostsField(forms.Field):
 
 
 class ColumnsWidget(ProjectTemplate, forms.CheckboxSelectMultiple):
-    """Checkboxes for columns."""
+    """Widget with checkboxes for columns."""
 
     template_name = "runs/widgets/columns.html"
 
@@ -221,7 +228,7 @@ class ColumnsWidget(ProjectTemplate, forms.CheckboxSelectMultiple):
 
 
 class ColumnsField(forms.MultipleChoiceField):
-    """Columns; cleans to the text 'a; b'."""
+    """Field for columns. Cleans to the text 'a; b'."""
 
     def __init__(self, *, columns: Sequence[str], **kwargs: Any) -> None:
         kwargs.pop("max_length", None)
@@ -240,7 +247,7 @@ class ColumnsField(forms.MultipleChoiceField):
 
 
 class PairsWidget(ProjectTemplate, forms.Widget):
-    """Rows of two pickers: two columns, or a column and a direction."""
+    """Widget with rows of two pickers: two columns, or a column and a direction."""
 
     template_name = "runs/widgets/pairs.html"
 
@@ -266,7 +273,7 @@ class PairsWidget(ProjectTemplate, forms.Widget):
         return context
 
     def pairs(self, text: str | None) -> list[tuple[str, str]]:
-        """Parse a text such as 'age + income; sex + region' to pairs."""
+        """Parse a text such as 'age + income; sex + region' into pairs."""
         pairs = []
         for item in (text or "").split(";"):
             a, _, b = item.strip().rpartition(self.join) if self.join == " " else item.strip().partition(self.join)
@@ -289,7 +296,7 @@ class PairsWidget(ProjectTemplate, forms.Widget):
 
 
 class PairsField(forms.Field):
-    """Pairs; cleans to the text that the trainer reads, such as 'age + income; sex + region'."""
+    """Field for pairs. Cleans to the text that the trainer parses, such as 'age + income; sex + region'."""
 
     def __init__(
         self, *, first: Sequence[str], second: Sequence[str], join: str, words: tuple[str, str], **kwargs: Any
@@ -322,7 +329,7 @@ class PairsField(forms.Field):
 
 
 class PickField(forms.ChoiceField):
-    """One column or class, or none."""
+    """Field for one column or class, or none."""
 
     def __init__(self, *, names: Sequence[str], none: str, **kwargs: Any) -> None:
         kwargs.pop("max_length", None)
@@ -330,7 +337,7 @@ class PickField(forms.ChoiceField):
 
 
 def _recalls(text: Any, classes: Sequence[str]) -> list[str]:
-    """Return the percentage of each class in a text such as 'yes: 0.9', an empty text for others."""
+    """Return the percentage of each class in a text such as 'yes: 0.9', or "" for classes that it does not name."""
     shares = {}
     for item in str(text or "").split(";"):
         name, _, share = item.rpartition(":")
@@ -345,7 +352,7 @@ def _recalls(text: Any, classes: Sequence[str]) -> list[str]:
 
 
 def _hundredth(value: Any) -> float:
-    """Return a typed percentage as a share, computed in decimals. Raises ValidationError."""
+    """Convert a typed percentage to a share, computed in decimals. Raises ValidationError."""
     text = str(value).strip().rstrip("%").strip().replace(",", ".")
     try:
         share = Decimal(text) / 100

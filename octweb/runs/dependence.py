@@ -39,7 +39,7 @@ WORDS_OF_WEIGHTS = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A column that looks like a group, a time or a weight, and why."""
+    """A column that looks like a group, a time or a weight, and the reason."""
 
     column: str
     reason: str
@@ -55,7 +55,7 @@ def file_columns(dataset: Dataset) -> list[str]:
 def check(dataset: Dataset, *, group: str, time: str, weight: str = "", settings: Mapping[str, Any]) -> None:
     """Raise ParameterError unless these columns exist, differ, and have valid cells.
 
-    `settings`: the known settings of the method. Some of them exclude weights.
+    `settings` are the known settings of the method. Some of them exclude weights.
     """
     names = [*file_columns(dataset), dataset.target]
     columns = {"group": group, "time": time, "weight": weight}
@@ -68,7 +68,7 @@ def check(dataset: Dataset, *, group: str, time: str, weight: str = "", settings
 
 @contextmanager
 def errors_at(field: str) -> Iterator[None]:
-    """Turn a DataError of the block into a ParameterError of a field."""
+    """Convert a DataError of the block to a ParameterError of a field."""
     try:
         yield
     except DataError as error:
@@ -76,7 +76,7 @@ def errors_at(field: str) -> Iterator[None]:
 
 
 def _check_cells(dataset: Dataset, time: str, weight: str, settings: Mapping[str, Any]) -> None:
-    """Raise ParameterError for a usable row without a time or with an invalid weight."""
+    """Raise ParameterError if a usable row has no time or an invalid weight."""
     reading = ColumnParsing.from_json(dataset.reading)
     source = _sources(dataset)
     policies = {c["name"]: MissingPolicy(c.get("missing") or MissingPolicy.LEARN) for c in dataset.columns}
@@ -95,7 +95,7 @@ def _check_cells(dataset: Dataset, time: str, weight: str, settings: Mapping[str
 
 
 def propose_group(dataset: Dataset) -> Proposal | None:
-    """Return the first column that looks like an identifier with several rows per value; None without one."""
+    """Return the first column that looks like an identifier with several rows per value, or None."""
     source = _sources(dataset)
     for column in dataset.columns:
         name = column["name"]
@@ -115,7 +115,7 @@ def propose_group(dataset: Dataset) -> Proposal | None:
 
 
 def propose_time(dataset: Dataset) -> Proposal | None:
-    """Return the first column of dates, else the first numeric column named like a time; None without one."""
+    """Return the first column of dates, or else the first numeric column named like a time, or None."""
     reading = ColumnParsing.from_json(dataset.reading)
     for name, column_reading in reading.columns.items():
         if column_reading.date is not None and column_reading.date.form != TIME and name != dataset.target:
@@ -129,7 +129,7 @@ def propose_time(dataset: Dataset) -> Proposal | None:
 
 
 def propose_weight(dataset: Dataset) -> Proposal | None:
-    """Return the first numeric column named like a weight; None without one."""
+    """Return the first numeric column named like a weight, or None."""
     for column in dataset.columns:
         name = column["name"]
         if name != dataset.target and column.get("kind") == "numeric" and WORDS_OF_WEIGHTS.fullmatch(name.strip()):

@@ -1,7 +1,7 @@
 """Estimate how long a run takes on a data set.
 
-The estimate is a range. The cost model of the method gives its middle, which finished runs of the same method correct. Each shows the
-error of the model in decades, and counts more if it had the same data or a similar depth.
+The estimate is a range. Its middle comes from the method's cost model, corrected by finished runs of the same method.
+Each run shows the model's error in decades. It has more weight if it had the same data or a similar depth.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from trainer.training.estimate import (
     with_features,
 )
 
-LOOKED_AT = 60  # newest finished runs of a method that the estimate uses
+LOOKED_AT = 60  # the estimate uses at most this many newest finished runs of a method
 PRIOR = 1.0  # weight of the cost model in the mean over past runs
-LEAST_SPREAD = 0.12  # decades (log10 of seconds) by which the times of two identical runs differ
+LEAST_SPREAD = 0.12  # decades (log10 of seconds) by which two identical runs differ
 
 
 def estimate(
     *, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any], test_share: float
 ) -> FitEstimate:
-    """Estimate the time and memory of one fit of `method` with these values on the data set."""
-    # training holds out rows class by class, so each class rounds on its own
+    """Estimate time and memory of one fit of `method` with these values on the data set."""
+    # training holds out rows by class, so each class is rounded separately
     sizes = dataset.profile.get("class_counts") or [dataset.rows]
     rows = max(1, dataset.rows - sum(held_out_of(size, test_share) for size in sizes))
     size = size_of(dataset, method, values, rows)
@@ -69,7 +69,7 @@ def estimate(
 
 
 def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> ProblemSize:
-    """Return the size of a problem, on which the time of a fit depends."""
+    """Return the size of a problem, which determines the time of a fit."""
     count = partial(questions, dataset)
     return with_features(method, values, count, _dataset_size(dataset, values, rows))
 
@@ -83,7 +83,7 @@ def threshold_choice(
     *,
     every: bool = True,
 ) -> ThresholdChoice:
-    """Return the thresholds that a training would choose by its cost model; without `every`, never all of them."""
+    """Return the thresholds that training would choose by its cost model. Without `every`, never choose all of them."""
 
     def count(scheme: Scheme, bins: int) -> int:
         most = MOST_QUESTIONS + 1
@@ -98,14 +98,14 @@ def _dataset_size(dataset: Dataset, values: Mapping[str, Any], rows: int) -> Pro
 
 
 def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
-    """Return the number of binary features: counted on the rows of small tables, else estimated from the profile."""
+    """Return the number of binary features, counted for small tables, or else estimated from the profile."""
     scheme = scheme if scheme in list(Scheme) else Scheme.QUANTILE_THRESHOLDS
     few = scheme != Scheme.ALL_THRESHOLDS or _from_profile(dataset, Scheme(scheme), bins) <= 2 * MOST_QUESTIONS
     if few and dataset.rows * max(1, len(dataset.columns)) <= COUNTED_CELLS:
         try:
             return _count_features(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns), str(scheme), bins)
         except TrainerError:
-            pass  # the rows cannot be read, so the profile must do
+            pass  # the rows cannot be read, so use the profile
     return _from_profile(dataset, Scheme(scheme), bins)
 
 
@@ -123,9 +123,9 @@ def _from_profile(dataset: Dataset, scheme: Scheme, bins: int) -> int:
 
 
 def correct_estimate(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return mean and standard deviation of the cost model's error in decades, from the (residual, weight) of runs.
+    """Return mean and standard deviation of the cost model's error in decades, from (residual, weight) of runs.
 
-    The prior has mean 0, standard deviation `spread` and weight PRIOR. The result is at least LEAST_SPREAD.
+    The prior has mean 0, standard deviation `spread` and weight PRIOR. The standard deviation is at least LEAST_SPREAD.
     """
     weighted = list(residuals)
     weight = sum(w for _, w in weighted)

@@ -1,4 +1,4 @@
-"""The form of a new run, made from the method's declaration."""
+"""Build the form of a new run from the method's declaration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.methods.base import AUTO, MAX_TEXT, POSITIVE, Method, Parameter
 from trainer.registry import METHODS
 
-START = "p_warm_start"  # the method has no such parameter, but errors are reported as for one
+START = "p_warm_start"  # not a parameter of any method, but errors are reported as for one
 MOST_PERCENT = round(100 * MOST_HELD_OUT)
 EVALUATION = (
     ("test", "Hold out a share of the rows"),
@@ -44,14 +44,14 @@ HELP_GROUP = "Then the accuracy is that on persons or things that the tree has n
 HELP_TIME = "Then the tree trains on earlier rows, and the last rows check it."
 WEIGHT_QUESTION = "Do some rows count more than others?"
 HELP_WEIGHT = "Then a row counts as its weight: 2 counts twice, 0 not at all. No question asks this column."
-TOUCHED = "touched"  # hidden inputs of this name list the fields into which the user has typed
+TOUCHED = "touched"  # hidden inputs of this name list the fields in which the user has typed
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 GOALS = ("goal", "positive")
 COSTS = ("class_weight", "negative_weight")
 ANSWER_COSTS = ("costs", "cost_unit", "column_price")
 MOST_COST_CLASSES = 6  # with more classes, the form has no cell for each pair of true class and answer
-MOST_GROUPS = 20  # values that a column may have to form the groups of a fairness constraint
-# The fields at the top of the form have these labels and help texts.
+MOST_GROUPS = 20  # a column with more values cannot form the groups of a fairness constraint
+# labels and help texts of the fields at the top of the form
 LABELS = {
     "depth": "Questions on a path, at most",
     "leaf_penalty": "A leaf must win",
@@ -93,14 +93,14 @@ CHOICES = {
 
 
 class AutomaticField(forms.IntegerField):
-    """An integer; if it is empty or 'auto', the training chooses."""
+    """Field for an integer. If it is empty or 'auto', the training chooses."""
 
     def to_python(self, value: Any) -> int | None:
-        """Return the number, or None for empty and 'auto'."""
+        """Return the number, or None for "" and 'auto'."""
         return super().to_python(self.prepare_value(value))
 
     def prepare_value(self, value: Any) -> Any:
-        """Return the shown value, empty for 'auto'."""
+        """Return the value to show, "" for 'auto'."""
         return "" if value == AUTO else super().prepare_value(value)
 
 
@@ -111,7 +111,7 @@ def reported_only(parameter: Parameter) -> bool:
 
 def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     """Return the form field of a declared parameter. `enqueue` checks the value again by the declaration."""
-    is_reported = reported_only(parameter)  # the penalty of such a method does not mean what the field at the top means
+    is_reported = reported_only(parameter)  # this penalty does not mean what the field at the top means
     common: dict[str, Any] = {
         "label": parameter.label if is_reported else LABELS.get(parameter.name, parameter.label),
         "help_text": parameter.help if is_reported else _help_of(parameter),
@@ -138,7 +138,7 @@ def _help_of(parameter: Parameter) -> str:
 
 
 def costs_field(dataset: Dataset, **common: Any) -> CostsField | None:
-    """Return the table of costs by class and answer; None if the data have too few or too many classes for one."""
+    """Return the field for costs by class and answer. None if the data have too few or too many classes."""
     classes = [str(c) for c in dataset.profile.get("classes") or ()]
     if not 2 <= len(classes) <= MOST_COST_CLASSES:
         return None
@@ -147,7 +147,7 @@ def costs_field(dataset: Dataset, **common: Any) -> CostsField | None:
 
 
 def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) -> forms.Field | None:
-    """Return the picker for a parameter that names columns or classes; None for others."""
+    """Return the picker for a parameter that names columns or classes. None for other parameters."""
     classes = [str(c) for c in dataset.profile.get("classes") or ()]
     columns = [c["name"] for c in feature_columns(dataset)]
     names_options = {**common, "help_text": ""}
@@ -225,7 +225,10 @@ def dependence_fields(dataset: Dataset) -> dict[str, forms.Field]:
 
 
 class RunForm(SaidForm):
-    """Form of a new run: name, evaluation and method parameters. `wishes` names parameters of other methods to offer as well."""
+    """Form of a new run: name, evaluation and method parameters.
+
+    `wishes` names parameters of other methods that the form also offers.
+    """
 
     name = forms.CharField(
         max_length=200,
@@ -298,7 +301,7 @@ class RunForm(SaidForm):
         }
 
     def chosen_bins(self, values: Mapping[str, Any]) -> BinCount:
-        """Return the binarisation that is chosen for this data set if the user enters no number of thresholds."""
+        """Return the binarisation chosen for this data set if the user enters no number of thresholds."""
         return chosen_bins(dataset=self.dataset, method=self.method, values=values)
 
     def so_far(self) -> dict[str, Any]:
@@ -309,7 +312,7 @@ class RunForm(SaidForm):
         return {name.removeprefix("p_"): value for name, value in values.items()}
 
     def add_parameter_errors(self, errors: Mapping[str, str]) -> None:
-        """Add the sentences of a ParameterError to their fields, or to the form."""
+        """Add the sentences of a ParameterError to their fields or, without a field, to the form."""
         for name, text in errors.items():
             field = next((form_field for form_field in (f"p_{name}", name) if form_field in self.fields), None)
             self.add_error(field, text)
@@ -327,7 +330,7 @@ class RunForm(SaidForm):
         return self._named(ANSWER_COSTS)
 
     def states_costs(self) -> bool:
-        """Return whether a cost, a unit or a price of columns is typed."""
+        """Return whether a cost, a unit or a price of columns was typed."""
         values = [field.value() for field in self.answer_cost_fields()]
         return any(any(value) if isinstance(value, list) else bool(value) for value in values)
 
@@ -349,7 +352,7 @@ class RunForm(SaidForm):
 
 
 def offered_parameters(method: Method, wishes: tuple[str, ...]) -> list[Parameter]:
-    """Return the parameters of the method, and those of other methods whose names are in `wishes`."""
+    """Return the parameters of the method, and those of other methods named in `wishes`."""
     parameters = {p.name: p for p in method.parameters}
     for other in METHODS:
         for parameter in other.parameters:
@@ -359,10 +362,10 @@ def offered_parameters(method: Method, wishes: tuple[str, ...]) -> list[Paramete
 
 
 def carry_values(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict:
-    """Return the values that were typed for the previous method as data for the form of another one.
+    """Return the values typed for the previous method, as data for the form of another method.
 
-    Fields of both methods keep typed values; an untouched default becomes the default of the new method. Fields of the new method alone
-    begin with their defaults, unless a typed value for them was kept.
+    Fields of both methods keep typed values. An untouched default becomes the default of the new method. Fields that
+    only the new method has begin with their defaults, unless a typed value was kept for them.
     """
     out = data.copy()
     touched = touched_fields(data, before)
@@ -388,12 +391,12 @@ def _begins_anew(field: forms.Field, mine: Any, data: QueryDict, name: str, touc
     # the user left the field empty for a method that chooses the value itself
     if field.required and data.get(name) == "":
         return True
-    # The value is the default of a method that was chosen in between.
+    # the value is the default of a method that was chosen in between
     return isinstance(mine, str) and name in data and name not in touched
 
 
 def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:
-    """Return the fields into which the user has typed, now or for an earlier method. Their value may equal some default."""
+    """Return the fields in which the user has typed, now or for an earlier method. Their value may equal a default."""
     fields = (
         {}
         if before is None
@@ -404,7 +407,7 @@ def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:
 
 
 def hidden_values(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
-    """Return the values typed for other methods, as hidden fields, so that going back to those methods loses nothing."""
+    """Return the values typed for other methods, as hidden fields. Going back to those methods then loses nothing."""
     prefixes = [*form.fields, *(f"{name}-" for name in form.fields)]
     return [
         (name, value)
@@ -417,7 +420,7 @@ def hidden_values(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
 
 
 def _display_default(form: RunForm, name: str) -> Any:
-    """Return the default of a field as the page shows it."""
+    """Return the default of a field in the form in which the page shows it."""
     value = form.fields[name].prepare_value(form.fields[name].initial)
     return "" if value is None else value if isinstance(value, list | bool) else str(value)
 
@@ -430,7 +433,7 @@ def _set_value(data: QueryDict, name: str, value: Any) -> None:
 
 
 def _default(parameter: Parameter) -> Any:
-    """Return the declared default, at most the server's limit; None if the training chooses."""
+    """Return the declared default, at most the server's limit. None if the training chooses."""
     if parameter.automatic:
         return None
     limit = server_limits().get(parameter.name)

@@ -33,7 +33,7 @@ def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:
-    """Return the tree of a record; None if it cannot be read any more."""
+    """Return the tree of a record, or None if it can no longer be read."""
     features = [c for c in run.dataset.columns if c.get("role", "feature") == "feature"]
     try:
         schema = [ColumnSchema.from_json(c) for c in record.get("columns") or features]
@@ -45,13 +45,13 @@ def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:
 
 
 def outline(run: TrainingRun, record: dict[str, Any]) -> Any:
-    """Return the nested outline of a record's tree; None if it cannot be read any more."""
+    """Return the nested outline of a record's tree, or None if it can no longer be read."""
     tree = tree_of(run, record)
     return None if tree is None else tree_outline(tree)
 
 
 def of_earlier_attempts(run: TrainingRun) -> Tree | None:
-    """Return the best tree that earlier attempts reported; None without one."""
+    """Return the best tree that earlier attempts reported, or None."""
     records = run.records.filter(attempt__lt=run.attempt, record__has_key="tree").values_list("record", flat=True)
     best = max(records, key=lambda record: record.get("incumbent") or 0.0, default=None)
     return None if best is None else tree_of(run, best)

@@ -1,4 +1,4 @@
-"""The list of runs, merged with other kinds such as experiments."""
+"""List runs, merged with other kinds such as experiments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMPARED = {"name": ["name"], "dataset": ["dataset", "name"], "status": ["status
 
 @dataclass(frozen=True, kw_only=True)
 class ListEntry:
-    """A row of the list."""
+    """A row of the list: a run or an experiment."""
 
     kind: str
     pk: Any
@@ -45,8 +45,8 @@ class ListEntry:
     started: datetime | None = None
     objective: float | None = None
     gap: float | None = None
-    method_id: str = ""  # id of a run's method, as in commands and the API
-    tried: str = ""  # states how many of its candidates an experiment has tried
+    method_id: str = ""  # id of a run's method, as in commands and in the API
+    tried: str = ""  # number of candidates that an experiment has tried, in words
 
     @property
     def unreachable(self) -> bool:
@@ -55,7 +55,7 @@ class ListEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class EntrySource:
-    """One kind of rows of the list."""
+    """One kind of rows in the list. Other apps append theirs to SOURCES."""
 
     # returns the rows that a user may see, filtered by search words and status
     rows: Callable[[Any, str, str], QuerySet]
@@ -154,4 +154,4 @@ RUNS = EntrySource(
     status=Case(When(TrainingRun.UNREACHABLE, then=Value("unreachable")), default=F("status")),
     read=_read_entries,
 )
-SOURCES = [RUNS]  # other applications append their sources
+SOURCES = [RUNS]  # other apps append their sources

@@ -1,4 +1,4 @@
-"""Models of training runs and of their progress records."""
+"""Store training runs and their progress records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.cli.parameters import INFEASIBLE, PROOF_SECONDS
 
 
 class TrainingRun(Job, Deletable):
-    """A request to train one tree, and its resulting model."""
+    """A request to train one tree, and the resulting model."""
 
     TASK = "octweb.runs.tasks.train_run"
     ADVICE = "Ask for less memory or a smaller depth."
@@ -22,17 +22,17 @@ class TrainingRun(Job, Deletable):
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     folds = models.PositiveIntegerField(default=0)
-    # Columns with the group and the time of each row. Empty: the file has no such column.
+    # columns with the group and the time of each row; empty if there are none
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
-    weight = models.CharField(max_length=1000, blank=True)  # column with the weight of each row
+    weight = models.CharField(max_length=1000, blank=True)  # column with the weight of each row; empty if there is none
     warm_start = models.ForeignKey(  # the search begins with the tree of this model
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     name = models.CharField(max_length=200, blank=True)
-    # The tree becomes the next version of this family. Without it, the family is the one that is named like the run.
+    # the tree becomes the next version of this family; without it, of the family named like the run
     family = models.ForeignKey("registry.Family", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    # A client may repeat its request under this key. The digest detects another request with the same key.
+    # a client may repeat its request under this key; the digest detects another request with the same key
     idempotency_key = models.CharField(max_length=200, blank=True)
     request_digest = models.CharField(max_length=64, blank=True)
     model = models.OneToOneField(
@@ -55,7 +55,7 @@ class TrainingRun(Job, Deletable):
             )
         ]
 
-    # This expression computes the property `unreachable` in the database.
+    # computes the property `unreachable` in the database
     UNREACHABLE = models.Q(status=RunStatus.FAILED, summary__status=INFEASIBLE)
 
     @property
@@ -69,7 +69,7 @@ class TrainingRun(Job, Deletable):
 
     @property
     def badge(self) -> str:
-        """The name of the badge of the run: its status, or "unreachable"."""
+        """Name of the run's badge: its status, or "unreachable"."""
         return "unreachable" if self.unreachable else self.status
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class TrainingRun(Job, Deletable):
 
 
 class ProgressRecord(models.Model):
-    """One line of a run's progress file, for the live page."""
+    """A line of a run's progress file, for the live page."""
 
     run = models.ForeignKey(TrainingRun, on_delete=models.CASCADE, related_name="records")
     attempt = models.PositiveIntegerField()

@@ -1,6 +1,6 @@
-"""Pages of the form of a new run.
+"""Show the form of a new run.
 
-The answers to some questions select the method, and the page describes the run before its start.
+The answers to some questions select the method. The page describes the run before its start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from trainer.registry import get, method_for
 from trainer.training.estimate import trainings_words
 from trainer.tree.numbers import count_words
 
-EMPTY = "learn_empty"  # name of the switch for empty cells in the form
+EMPTY = "learn_empty"  # name of the form's switch for empty cells
 DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name", "group", "time", "weight")
 
 
@@ -40,7 +40,7 @@ DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name", "group", 
 class MethodChoice:
     """The method of a form, the answers, and whether the user picked the method (`own`).
 
-    `unknown`: the error for a picked method that does not exist.
+    `unknown` is the error message if the picked method does not exist.
     """
 
     method: Method
@@ -51,7 +51,7 @@ class MethodChoice:
 
 @login_required
 def run_new(request: HttpRequest) -> HttpResponse:
-    """Show the form. POST queues the run and redirects to it."""
+    """Show the form. A POST queues the run and redirects to it."""
     data = request.POST if request.method == "POST" else request.GET
     dataset = _dataset(request, data)
     if dataset is None:
@@ -83,7 +83,7 @@ def run_new(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def run_advice(request: HttpRequest) -> HttpResponse:
-    """Render the parts of the form that change: the description, the settings of another method, or all for other data."""
+    """Render the parts of the form that change: the description, another method's settings, or all for other data."""
     stored = _dataset(request, request.POST)
     if stored is None:
         return HttpResponse("There is no such data set, or it is not yours.", status=404)
@@ -100,14 +100,14 @@ def run_advice(request: HttpRequest) -> HttpResponse:
         response["HX-Retarget"] = "#run-form"
         response["HX-Reswap"] = "outerHTML"
         return response
-    # These fragments replace parts of the page out of band. Within a complete form, htmx would remove them from it.
+    # these fragments replace parts of the page out of band; within a complete form, htmx would remove them
     context["partial"] = True
     context["swap_settings"] = choice.method.id != request.POST.get("shown_method")
     return render(request, "runs/_new_changes.html", context)
 
 
 def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
-    """Return the method that the user picked, unless the answers were changed since; else the one recommended for the answers."""
+    """Return the method that the user picked. If the answers were changed since, return the recommended one."""
     answers = _answers(data)
     posted = data.get("method", "")
     shown_method = data.get("shown_method", "")
@@ -134,7 +134,7 @@ def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
 
 
 def typed_constraints(data: QueryDict) -> dict[str, Any]:
-    """Return the typed parameters, without an invalid depth or `min_leaf`. The form checks the others later."""
+    """Return the typed parameters, without an invalid depth or `min_leaf`. The form validates the others later."""
     values: dict[str, Any] = {}
     for key in data:
         if not key.startswith("p_"):
@@ -157,7 +157,7 @@ def _answers(data: QueryDict) -> AdviceAnswers:
 
 
 def _possible(answers: AdviceAnswers, dataset: Dataset) -> AdviceAnswers:
-    """Return the answers, with univariate splits if the data do not fit the selected type."""
+    """Return the answers. If the data do not fit the selected split type, replace it by univariate splits."""
     refused = {kind.id for kind in advice.kinds(dataset) if kind.refusal}
     return AdviceAnswers(ask="one", sure=answers.sure) if answers.ask in refused else answers
 
@@ -187,7 +187,7 @@ def _initial(data: QueryDict) -> dict[str, Any]:
 
 
 def _carry_form(request: HttpRequest, dataset: Dataset, choice: MethodChoice) -> RunForm:
-    """Return the form of the selected method with the values typed for the previous method."""
+    """Return the form of the selected method, with the values typed for the previous method."""
     try:
         shown_method = get(request.POST.get("shown_method", ""))
     except ParameterError:
@@ -203,7 +203,10 @@ def _carry_form(request: HttpRequest, dataset: Dataset, choice: MethodChoice) ->
 
 
 def _meant(dataset: Dataset, data: QueryDict) -> Dataset:
-    """Return the data set of the run: a preview with other rows and columns if the switch for empty cells is on."""
+    """Return the data set of the run.
+
+    With the switch for empty cells on, this is a preview with other rows and columns.
+    """
     return empty_cells.preview_learn(dataset) if EMPTY in data else dataset
 
 
@@ -220,7 +223,7 @@ def _page(request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: Ru
 def _context(
     request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: RunForm, stored: Dataset
 ) -> dict[str, Any]:
-    """Return the context. `stored`: the data set without the switch for empty cells."""
+    """Return the template context. `stored` is the data set without the switch for empty cells."""
     learning = EMPTY in (request.POST if request.method == "POST" else request.GET)
     method = choice.method
     return {
@@ -245,7 +248,7 @@ def _context(
 
 
 def describe_run(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str, Any]:
-    """Describe the run and estimate its time from the valid values of the form."""
+    """Describe the run, and estimate its time, from the valid values of the form."""
     values = _readable(form, method)
     why = ""
     if chooses(method) and values["bins"] in (None, AUTO):
@@ -287,7 +290,7 @@ def _readable(form: RunForm, method: Method) -> dict[str, Any]:
 
 
 def _numbers(method: Method, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a link, parsed by the declarations, without invalid ones."""
+    """Parse the values of a link by the declarations. Invalid values are dropped."""
     numbers: dict[str, Any] = {}
     for name, value in values.items():
         parameter = method.parameter(name)

@@ -22,7 +22,7 @@ class Reachable:
 
 
 def reachable(run: TrainingRun) -> Reachable | None:
-    """Return the settings with the constraint at a reachable value; None if none is known."""
+    """Return the settings with the constraint at a reachable value, or None if none is known."""
     if not run.unreachable:
         return None
     best = run.summary.get("best")
@@ -52,7 +52,7 @@ def reachable(run: TrainingRun) -> Reachable | None:
 
 
 def _lower_recall(text: str, short: float) -> str:
-    """Return a text such as 'yes: 0.9; no: 0.8' with each recall lowered by `short`."""
+    """Lower each recall in a text such as 'yes: 0.9; no: 0.8' by `short`."""
     parts = []
     for item in filter(None, (i.strip() for i in text.split(";"))):
         name, _, share = item.rpartition(":")
@@ -62,5 +62,5 @@ def _lower_recall(text: str, short: float) -> str:
 
 
 def _describe_recalls(text: str) -> str:
-    """Write recalls such as 'yes: 0.9; no: 0.8' as '90 % of yes and 80 % of no'."""
+    """Format recalls such as 'yes: 0.9; no: 0.8' as '90 % of yes and 80 % of no'."""
     return " and ".join(f"{share} of {name}" for name, share in recalls(text))

@@ -21,7 +21,7 @@ WEIGHT_HELP = "a column of numbers that are not negative: how much each row coun
 
 
 def column_field(help_text: str) -> serializers.CharField:
-    """Return the field of an optional column name, which may begin or end with spaces."""
+    """Return the field for an optional column name, which may begin or end with spaces."""
     return serializers.CharField(
         required=False, allow_blank=True, default="", max_length=1000, trim_whitespace=False, help_text=help_text
     )
@@ -29,7 +29,7 @@ def column_field(help_text: str) -> serializers.CharField:
 
 @extend_schema_field(reference("SearchProgress"))
 class SearchProgressField(serializers.DictField):
-    """A line of the progress."""
+    """A line of the progress file."""
 
 
 @extend_schema_field(reference("TrainRecord"))
@@ -38,7 +38,7 @@ class TrainRecordField(serializers.DictField):
 
 
 class RunSerializer(serializers.ModelSerializer):
-    """A run."""
+    """A training run."""
 
     dataset = serializers.UUIDField(source="dataset_id")
     model = serializers.UUIDField(source="model_id", allow_null=True)
@@ -71,7 +71,7 @@ OBJECTS = ("costs", "column_price")  # a request may send these parameters as JS
 
 
 class NewRunSerializer(serializers.Serializer):
-    """The request of a new run."""
+    """A request for a new run."""
 
     dataset = serializers.UUIDField()
     method = StrictTextField(max_length=50)
@@ -85,7 +85,7 @@ class NewRunSerializer(serializers.Serializer):
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 
     def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Refuse lists, and objects except for costs and prices of columns."""
+        """Refuse lists. Refuse objects, except for costs and column prices."""
         for name, value in values.items():
             if isinstance(value, list) or (isinstance(value, dict) and name not in OBJECTS):
                 raise serializers.ValidationError(f"'{name}' must be a number, a text, true or false.")
@@ -107,7 +107,7 @@ class RunAgainSerializer(serializers.Serializer):
 
 
 class ProgressSerializer(serializers.Serializer):
-    """Progress lines after `since`; `next` is the `since` of the next call."""
+    """Progress lines from `since` on. `next` is the `since` of the next call."""
 
     status = serializers.CharField()
     attempt = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""Addresses of the sizes of a model, below those of models."""
+"""URLs of the sizes of a model, below those of models."""
 
 from django.urls import path
 

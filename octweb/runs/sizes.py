@@ -15,14 +15,14 @@ from octweb.runs.models import TrainingRun
 from trainer.methods.base import AUTO, stated_penalty
 from trainer.training.claims import unseen_words
 
-LATEST = 200  # newest runs of a data set that are compared with the settings
+LATEST = 200  # at most this many newest runs of a data set are compared with the settings
 SAME = ("dataset_id", "owner_id", "method", "test_share", "folds", "group", "time", "weight")
 GONE = (RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOption:
-    """One size: leaves, leaf penalty and held-out result in words; whether the training chose it, and whether the model has it."""
+    """A size: leaves, leaf penalty, held-out result in words, whether training chose it, and whether this model has it."""
 
     leaves: int
     leaf_penalty: float
@@ -33,19 +33,19 @@ class SizeOption:
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
-    """All compared sizes in the order of the model file; `reason` is the reason that it states."""
+    """All compared sizes in the order of the model file. `reason` is the reason that the file states."""
 
     options: tuple[SizeOption, ...]
     reason: str = ""
 
     @property
     def chosen(self) -> SizeOption | None:
-        """The size that the training chose on the data, if any."""
+        """The size that training chose on the data, or None."""
         return next((option for option in self.options if option.chosen), None)
 
 
 def size_options(model: TreeModel) -> SizeOptions | None:
-    """Return the sizes that the training of a model compared, or else the same run with an automatic size.
+    """Return the sizes that the training of a model compared, or else those of the same run with an automatic size.
 
     Return None if no such training is known.
     """
@@ -75,7 +75,7 @@ def size_options(model: TreeModel) -> SizeOptions | None:
 def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
     """Return a run with this number of leaves: an existing one like the model's run, or a new one of `owner`.
 
-    Raises Conflict if the model has no run or its training did not try this size, and what `enqueue` raises.
+    Raises Conflict if the model has no run, or if its training did not try this size, and like `enqueue`.
     """
     sizes = size_options(model)
     option = next((own for own in sizes.options if own.leaves == leaves), None) if sizes else None
@@ -114,7 +114,10 @@ def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
 
 
 def _choosing(run: TrainingRun) -> TrainingRun | None:
-    """Return the run if its size was automatic, else the newest run with a model that differs only in its automatic size, if any."""
+    """Return the run if its size was automatic.
+
+    Otherwise, return the newest run with a model that differs only in its automatic size, or None.
+    """
     if run.parameters.get("leaf_penalty") == AUTO:
         return run
     parameters = dict(run.parameters) | {"leaf_penalty": AUTO}
@@ -122,7 +125,10 @@ def _choosing(run: TrainingRun) -> TrainingRun | None:
 
 
 def _alike(run: TrainingRun) -> Iterable[TrainingRun]:
-    """Return the runs of the same owner, data, method and evaluation that did not fail, newest first, without deleted models."""
+    """Return runs of the same owner, data, method and evaluation that did not fail, newest first.
+
+    Runs with deleted models are left out.
+    """
     same = {name: getattr(run, name) for name in SAME}
     runs = TrainingRun.objects.filter(**same, deleted_at=None).exclude(status__in=GONE).select_related("model")
     candidates = runs.exclude(status=RunStatus.SUCCEEDED, model=None).exclude(model__deleted_at__isnull=False)

@@ -1,4 +1,4 @@
-"""Say in counts of rows how good the best tree of a run is, and how much better one could still be."""
+"""Describe how good a run's best tree is, and how much better one could be."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from trainer.goal import count_goal
 from trainer.methods.base import AUTO, Method, stated_penalty
 from trainer.tree.numbers import THIN, count_words, points_text
 
-PROVED = 1e-9  # bound and objective that differ by less are equal
+PROVED = 1e-9  # bound and objective that differ by less count as equal
 ROUNDING = 1e-6  # rows by which rounding can change the difference between two objectives
-# With one of these parameters, the objective is not correct rows minus a price of leaves.
+# with one of these parameters, the objective is not correct rows minus a price of leaves
 OTHER_AIMS = ("costs", "column_price", "sensitivity", "specificity", "coefficient_penalty", "paper_lambda")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Correct training rows of the best tree, or their share of the weight, and what is known of better ones, as two sentences."""
+    """Two sentences about a run's best tree: its correct training rows (or their share of the weight), and possible better trees."""
 
     right: str
     more: str
 
 
 def standing(run: TrainingRun, method: Method, latest: Mapping[str, Any] | None) -> Standing:
-    """Describe the best tree of a run; `latest` is its newest record with a tree, None without one."""
+    """Describe the best tree of a run. `latest` is its newest record with a tree, or None."""
     facts = run.summary
     if facts.get("correct") is not None:
         return _sentences(run, method, facts, rows=int(facts["n"]), bound=facts.get("bound"))
@@ -43,7 +43,7 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
     leaves = facts.get("leaves")
     size = f" with {count_words(leaves, 'leaf', 'leaves')}" if leaves else ""
     right = f"Right for {int(facts['correct']):,} of {rows:,} training rows{size}."
-    if run.weight:  # With weights, both numbers are sums of weights, so they say nothing about the number of rows.
+    if run.weight:  # with weights, both numbers are sums of weights, so they say nothing about the number of rows
         right = (
             f"Right for {points_text(int(facts['correct']) / rows)}{THIN}% of the weight of the training rows{size}."
         )
@@ -60,24 +60,24 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
 
 
 def _more(run: TrainingRun, difference: float, objective: float, rows: int) -> str:
-    """Return what a better tree could win; `difference` is between bound and objective."""
+    """State how much a better tree could gain. `difference` is between bound and objective."""
     if difference <= PROVED:
         return "Proved: no tree of the search is better."
     if run.weight or not counts_rows(run.parameters):
         return f"Could be at most {percent(difference / objective, 2)} better." if objective > 0 else ""
     most = math.floor(difference * rows + ROUNDING)
-    # A tree with more leaves may classify more rows correctly and still have a lower objective.
+    # a tree with more leaves may classify more rows correctly and still have a lower objective
     as_few = " without more leaves" if prices_leaves(run.parameters) else ""
     return f"Could be at most {most:,} more{as_few}." if most else f"No tree of the search gets more right{as_few}."
 
 
 def counts_rows(parameters: Mapping[str, Any]) -> bool:
-    """Return whether the training maximises the number of correct rows, less a price of leaves."""
+    """Return whether training maximises the number of correct rows minus a price of leaves."""
     weighted = "balanced" in (parameters.get("class_weight"), parameters.get("goal"))
     weighted = weighted or str(parameters.get("negative_weight") or "1") != "1"
     return not (weighted or count_goal(parameters) or any(parameters.get(name) for name in OTHER_AIMS))
 
 
 def prices_leaves(parameters: Mapping[str, Any]) -> bool:
-    """Return whether leaves have a price, or may get one that the training chooses."""
+    """Return whether leaves have a price, or may get one that training chooses."""
     return parameters.get("leaf_penalty") == AUTO or stated_penalty(parameters) > 0

@@ -1,4 +1,4 @@
-"""The task of a training run, whose argument is the run's id."""
+"""Train runs as tasks. The argument is the run's id."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from octweb.runs.training import TrainingSupervisor
 
 @task()
 def train_run(run_id: str) -> str:
-    """Train one run to its end. Returns what `Supervisor.run` returns: "not claimed" if another worker has it."""
+    """Train one run to its end, and return its last status. "not claimed" if another worker has it."""
     return TrainingSupervisor(job_id=run_id, worker=worker_name(), stopping=stopping).run()

@@ -1,8 +1,8 @@
 """Show the default number of thresholds, with the reason in words.
 
-The training chooses it (`trainer.solver_common.thresholds`); the form shows the choice before the run. Few thresholds miss good splits:
-with four per column, accuracy is one percentage point lower (docs/methods/exact.md#how-many-thresholds). More than 32 gained nothing
-and take long.
+Training chooses it (`trainer.solver_common.thresholds`), and the form shows the choice before the run. Few thresholds
+miss good splits: with four per column, accuracy is one percentage point lower
+(docs/methods/exact.md#how-many-thresholds). More than 32 gained nothing and take long.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HELP = (
 
 @dataclass(frozen=True, kw_only=True)
 class BinCount:
-    """The binarisation of columns, with the reason; an empty one if all thresholds are used and are few."""
+    """The binarisation of columns, and the reason. The reason is "" if all thresholds are used and are few."""
 
     scheme: Scheme
     bins: int
@@ -40,7 +40,7 @@ def chooses(method: Method) -> bool:
 
 
 def chosen_bins(*, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> BinCount:
-    """Return the choice for a run with these values. Missing values have their defaults."""
+    """Return the binarisation for a run with these values. Missing values are the defaults."""
     parameters = {p.name: p.default for p in method.parameters} | stated_values(method, values)
     choice = threshold_choice(dataset, method, parameters, dataset.rows)
     return BinCount(
@@ -67,7 +67,7 @@ def _reason(dataset: Dataset, method: Method, values: Mapping[str, Any], scheme:
 def bins_within(dataset: Dataset, method: Method, values: Mapping[str, Any], longest: float) -> int:
     """Return the number of quantiles with which a fit should take less than `longest` seconds.
 
-    It is the largest such step of LADDER, or a smaller one with as many questions.
+    It is the largest such step of LADDER, or a smaller one with as many binary features.
     """
     scheme = str(values.get("binarise") or "")
     most = threshold_choice(dataset, method, values, dataset.rows, longest, every=False).bins

@@ -1,4 +1,4 @@
-"""Supervise the job of a training run and store its model."""
+"""Supervise the job of a training run, and store its model."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from trainer.certificate import Status
 from trainer.cli.parameters import INFEASIBLE
 from trainer.registry import get
 
-# the child enforces its memory limit itself; the supervisor kills it if it exceeds the limit by this factor
+# the child enforces its memory limit; the supervisor kills it if it exceeds the limit by this factor
 MEMORY_SLACK = 1.25
 KEEP_SECONDS = 120.0  # recovering the tree of a killed training must end within this time
 NOT_KEPT = "The best tree could not be recovered: counting it again took more time or memory than the run may use."
 
 
 class TrainingSupervisor(ResultSupervisor):
-    """One attempt at one training run."""
+    """Supervisor of one attempt at a training run."""
 
     jobs = TrainingRun
     noun = "training"
@@ -62,7 +62,10 @@ class TrainingSupervisor(ResultSupervisor):
         return summary.get("status") not in {None, "cancelled"}
 
     def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
-        """Recover the reported tree of a killed training in a process with the same memory limit. Return its summary, {} on failure."""
+        """Recover the reported tree of a killed training. Return its summary, or {} on failure.
+
+        Another process does this, with the same memory limit.
+        """
         if not isinstance(child, TrainingProcess) or not (child.folder / PROGRESS).exists():
             return {}
         again = replace(child, process=None, ended=_kill_reason(cancelled, self.late))
@@ -102,9 +105,10 @@ def _kill_reason(cancelled: bool, late: bool) -> str:
 
 
 def _name(job: TrainingRun) -> str | None:
-    """Return the name of the family that gets the model as its next version; None: derive it from the run's name.
+    """Return the name whose next version the model becomes, or None to derive it from the run's name.
 
-    It is the current name of the requested family, else a name of data set and method if octweb named the run.
+    It is the current name of the requested family. Otherwise, if octweb named the run, it consists of data set and
+    method.
     """
     if job.family is not None:
         return job.family.name

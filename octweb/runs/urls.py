@@ -1,4 +1,4 @@
-"""Pages of runs."""
+"""URLs of the pages of runs."""
 
 from django.urls import path
 

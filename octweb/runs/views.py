@@ -1,4 +1,4 @@
-"""Pages of runs and of the sizes of a model."""
+"""Show pages of runs and of the sizes of a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from octweb.runs.words import objective_words, setting_words
 from trainer.methods.monitor import COMPILING
 from trainer.registry import get
 
-MOST_DIGITS = 7  # digits that a number of leaves may have
+MOST_DIGITS = 7  # maximum digits of a number of leaves
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -67,7 +67,10 @@ def run_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Render the changing part of the page, or return 204 if nothing changed. That check loads no progress records."""
+    """Render the changing part of the page, or return 204 if nothing has changed.
+
+    That check loads no progress records.
+    """
     run = TrainingRun.objects.get_visible(request.user, pk)
     wait = wait_of(run)
     if request.GET.get("seen") == _page_version(run, _newest(run), wait):
@@ -85,7 +88,7 @@ def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def run_tree(request: HttpRequest, pk: Any, line: int) -> HttpResponse:
-    """Show the tree of one progress line as an outline; 404 if there is none."""
+    """Show the tree of one progress line as an outline. 404 if there is none."""
     run = _run(request, pk)
     record = run.records.filter(attempt=run.attempt, line=line).values_list("record", flat=True).first()
     if not record or "tree" not in record:
@@ -120,9 +123,9 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def model_sizes(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Show the owner the sizes that the training compared. POST opens the tree of a size, or trains it.
+    """Show the owner the sizes that training compared. A POST opens the tree of a size, or trains it.
 
-    The page is empty for others, and if no size was compared.
+    The response is empty for others, and if no sizes were compared.
     """
     model = TreeModel.objects.get_visible(request.user, pk)
     is_owner = model.owner_id == request.user.pk
@@ -164,25 +167,25 @@ def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def _line(request: HttpRequest) -> int | None:
-    """Return the progress line of the selected tree, if any."""
+    """Return the progress line of the selected tree, or None."""
     text = request.GET.get("at", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _clock(run: TrainingRun) -> float | None:
-    """Return the seconds of the search, as in chart and table; None before it began."""
+    """Return the seconds of the search, as in chart and table. None before it began."""
     if run.summary.get("seconds") is not None:
         return float(run.summary["seconds"])
     return search_seconds(run) or search_end(run) or run.progress.get("t")
 
 
 def _seconds_elapsed(run: TrainingRun) -> float | None:
-    """Return the seconds from the start of the run to its end, or to now; None before its start."""
+    """Return the seconds from the start of the run to its end, or to now. None before its start."""
     return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
 
 
 def _newest(run: TrainingRun) -> int | None:
-    """Return the number of the newest progress line of this attempt; None before the first one."""
+    """Return the number of this attempt's newest progress line, or None."""
     return run.records.filter(attempt=run.attempt).order_by("-line").values_list("line", flat=True).first()
 
 
@@ -194,7 +197,7 @@ def _page_version(run: TrainingRun, newest: int | None, wait: Wait | None) -> st
 
 
 def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[str, Any]:
-    """Return the context. The caller computes `wait` once, since that reads the whole queue."""
+    """Return the template context. The caller passes `wait`, because computing it reads the whole queue."""
     newest = _newest(run)  # read before the records, so that the next refresh shows a record that arrives in between
     records = [] if newest is None else records_of(run)
     method = get(run.method)

@@ -20,25 +20,25 @@ from trainer.solver_common.thresholds import LADDER
 from trainer.tree.numbers import count_words, decimal_text
 
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
-# Names leave out these settings, or state them in another way.
+# names leave out these settings, or state them differently
 UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed", "cost_unit"}
 FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
 CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
 SIZE = ("leaf_penalty", "pruning", "min_leaf", "max_leaves")
-# These are the parameters of all methods, since a constraint may belong to another method than the chosen one.
+# parameters of all methods, because a constraint may belong to another method than the chosen one
 DECLARED = {p.name: p for m in METHODS for p in m.parameters}
 MOST_NAMED = 3
 MOST_CLASSES = 4  # up to this many classes, each is named with its rows
 
 
 def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str:
-    """Return a name from data set, method, depth, penalty and other settings that are not defaults."""
+    """Return a name from data set, method, depth, penalty and other non-default settings."""
     parts = [dataset, method.title]
     if "depth" in parameters and not parameters.get("topology"):
         parts.append("any depth" if parameters["depth"] is None else f"depth {parameters['depth']}")
     if penalty := stated_penalty(parameters):
         parts.append(f"penalty {100 * penalty:.4g}{NARROW}%")
-    # the name of the goal already says it
+    # the name of the goal implies it
     implied = {"class_weight"} if parameters.get("goal") == "balanced" else set()
     differing = [
         _differing(p, parameters[p.name], str(parameters.get("binarise") or ""))
@@ -52,7 +52,10 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
 
 
 def class_words(dataset: Dataset) -> str:
-    """Describe the rows of each class, largest first, or only the number of classes if there are many. Empty without classes."""
+    """Describe the rows of each class, largest first.
+
+    If there are many classes, state only their number. "" without classes.
+    """
     counts = zip(dataset.profile.get("class_counts") or (), dataset.profile.get("classes") or (), strict=False)
     by_size = sorted(counts, key=lambda pair: -pair[0])
     if len(by_size) > MOST_CLASSES:
@@ -116,13 +119,13 @@ def _cost_words(text: str) -> str:
 
 
 def recalls(text: str) -> list[tuple[str, str]]:
-    """Parse 'yes: 0.9; no: 0.8' to classes and minimum recalls in percent, with full precision."""
+    """Parse 'yes: 0.9; no: 0.8' into classes and minimum recalls in percent, with full precision."""
     items = (item.rpartition(":") for item in text.split(";") if item.strip())
     return [(name.strip(), f"{(100 * Decimal(share.strip())).normalize():f}{NARROW}%") for name, _, share in items]
 
 
 def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
-    """Describe the quantity of incumbent and bound."""
+    """Describe the quantity that incumbent and bound measure."""
     sensitivity, specificity = (parameters.get(name) for name in ("sensitivity", "specificity"))
     if sensitivity is not None and specificity is None:
         return f"specificity on training rows, with a sensitivity of at least {decimal_text(sensitivity)}"
@@ -152,7 +155,10 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
 def in_words(
     method: Method, values: Mapping[str, Any], *, columns: int, questions: int, numbers: bool = True
 ) -> tuple[str, list[str]]:
-    """Describe the problem: a headline, and sentences on splits, penalty, limits and proof. `numbers`: whether a column is numeric."""
+    """Return a headline, and sentences on splits, penalty, limits and proof.
+
+    `numbers` says whether a column is numeric.
+    """
     return _headline(method, values), [
         f"{_questions(method, values, columns, questions, numbers)}.",
         *_limits(method, values),
@@ -176,13 +182,13 @@ def _headline(method: Method, values: Mapping[str, Any]) -> str:
 
 
 def is_unlimited(method: Method, values: Mapping[str, Any]) -> bool:
-    """Return whether the values state that there is no limit of depth."""
+    """Return whether the values set no limit on depth."""
     parameter = method.parameter("depth")
     return parameter is not None and parameter.unlimited and values.get("depth", 0) is None
 
 
 def _leaves(values: Mapping[str, Any]) -> str:
-    """Say how many leaves the tree can have; empty without a valid depth, or if another limit is lower."""
+    """State how many leaves the tree can have. "" without a valid depth, or if another limit is lower."""
     depth = values.get("depth")
     most = values.get("max_leaves")
     leaves = 0 if depth is None or not 0 <= int(depth) <= 20 else 2 ** int(depth)
@@ -222,12 +228,12 @@ def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
 
 
 def _constraints(method: Method, values: Mapping[str, Any]) -> list[str]:
-    """Return the sentences of all constraints, also of those that the method does not take."""
+    """Return the sentences of all constraints, including those that the method does not support."""
     return _declared_sentences(method, [name for name in CONSTRAINTS if name not in SIZE], values)
 
 
 def _declared_sentences(method: Method, names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
-    """Return the sentences on the values in the declarations of these parameters."""
+    """Return the sentences that the declarations of these parameters give for the values."""
     parameters = [method.parameter(name) or DECLARED.get(name) for name in names]
     return [
         sentence for p in parameters if p is not None and p.sentences is not None for sentence in p.sentences(values)
@@ -247,7 +253,7 @@ def _proof(method: Method, values: Mapping[str, Any]) -> str:
 
 
 def _better_words(method: Method, values: Mapping[str, Any]) -> str:
-    """Describe a better tree in terms of the training's objective."""
+    """Describe a better tree in terms of the training objective."""
     if values.get("costs"):
         return "costs less"
     goal = count_goal(values)

@@ -1,4 +1,4 @@
-"""Make and revoke tokens, and end sessions."""
+"""Create and revoke tokens, and end sessions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ MAX_DAYS = 3650
 def create_token(
     *, owner, name: str = "", scope: str = Scope.FULL, days: int | None = None, made_by: ApiToken | None = None
 ) -> tuple[ApiToken, str]:
-    """Create a token; return it and its secret, which is not stored. It expires after `days`; None: never.
+    """Create a token. Return it with its secret, which is not stored. It expires after `days`, or never if None.
 
-    A token `made_by` another token gets no wider scope and no later expiry. A demo visitor's token expires with the visit.
-    Raises ValidationError, Unprocessable for an unsuitable name, and Conflict at the limit of tokens.
+    A token that another token creates (`made_by`) gets no wider scope and no later expiry. A demo visitor's token
+    expires with the visit. Raises ValidationError, Unprocessable for an unsuitable name, and Conflict at the limit of
+    tokens.
     """
     if scope not in Scope.values:
         raise ValidationError({"scope": f"'{scope}' is not one of {', '.join(Scope.values)}."})
@@ -60,7 +61,10 @@ def create_token(
 
 
 def _refuse_more_tokens(owner) -> None:
-    """Delete expired tokens, and raise Conflict at the limit of tokens. The owner's count is locked until the transaction ends."""
+    """Delete expired tokens. Raise Conflict at the limit of tokens.
+
+    The owner's count is locked until the transaction ends.
+    """
     limit = settings.REST_KNOX["TOKEN_LIMIT_PER_USER"]
     hold_lock(f"tokens of user {owner.pk}")
     ApiToken.objects.filter(user=owner, expiry__lte=timezone.now()).delete()
@@ -69,7 +73,7 @@ def _refuse_more_tokens(owner) -> None:
 
 
 def revoke_all_tokens(owner) -> int:
-    """Delete all tokens of a user and return their number."""
+    """Delete all tokens of a user, and return how many."""
     with transaction.atomic():
         digests = list(ApiToken.objects.select_for_update().filter(user=owner).values_list("digest", flat=True))
         ApiToken.objects.filter(digest__in=digests).delete()
@@ -79,7 +83,7 @@ def revoke_all_tokens(owner) -> int:
 
 
 def end_other_sessions(owner, *, kept: str | None) -> int:
-    """End the sessions of a user except the one with the key `kept`, if any. Return their number."""
+    """End the sessions of a user except the one with the key `kept`. Return how many."""
     keys = [
         session.session_key
         for session in Session.objects.exclude(session_key=kept).filter(expire_date__gt=timezone.now()).iterator()
@@ -90,7 +94,7 @@ def end_other_sessions(owner, *, kept: str | None) -> int:
 
 
 def revoke_token(token: ApiToken) -> None:
-    """Delete a token and forget it in this process."""
+    """Delete a token, and remove it from this process's cache."""
     digest = token.digest
     token.delete()
     forget(digest)

@@ -28,7 +28,7 @@ class TokenSerializer(serializers.ModelSerializer):
 
 
 class NewTokenSerializer(serializers.Serializer):
-    """The settings of a new token."""
+    """Settings of a new token."""
 
     name = Name(max_length=100)
     scope = serializers.ChoiceField(Scope.choices, required=False, default=Scope.FULL)
@@ -50,7 +50,7 @@ class CreatedTokenSerializer(TokenSerializer):
 class TokenList(ListAPIView):
     """Your tokens."""
 
-    cursor_key = "token_key"  # the primary key is a digest that no address may show
+    cursor_key = "token_key"  # the primary key is a digest that no URL may show
     serializer_class = TokenSerializer
     queryset = ApiToken.objects.none()
 
@@ -87,14 +87,14 @@ class TokenDetail(APIView):
 
 
 class SignedOutSerializer(serializers.Serializer):
-    """The numbers of ended tokens and sessions."""
+    """How many tokens and sessions were ended."""
 
     tokens = serializers.IntegerField()
     sessions = serializers.IntegerField()
 
 
 class SignOutEverywhere(APIView):
-    """Revoke all your tokens, also the one of this call, and end all your sessions except that of this call."""
+    """Revoke all your tokens, including the one of this call, and end all your sessions except that of this call."""
 
     @extend_schema(
         operation_id="sign_out_everywhere",

@@ -1,4 +1,4 @@
-"""The index of the API, and tokens, below /api/v1/."""
+"""URLs of the API's index and of tokens, below /api/v1/."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Predictions over REST, tokens, the Open Inference Protocol."""
+"""Django app of predictions over REST, tokens and the Open Inference Protocol."""
 
 from django.apps import AppConfig
 

@@ -1,7 +1,8 @@
 """Authenticate API calls with `Authorization: Token …` or `Authorization: Bearer …`.
 
-Tokens are looked up by digest, the primary key, and cached for some seconds: for one row, the query costs more than the prediction.
-A revoked token ends at once in the process that revokes it, and within REMEMBERED seconds in others.
+Tokens are looked up by digest, the primary key, and cached for some seconds: for a single row, the query costs more
+than the prediction. A revoked token becomes invalid at once in the process that revokes it, and within REMEMBERED
+seconds in others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rest_framework.request import Request
 from octweb.registry.lifecycle.access import is_token_valid
 from octweb.serving.models import ApiToken
 
-REMEMBERED = 5.0  # seconds that a checked token stays in the cache
+REMEMBERED = 5.0  # seconds that a valid token stays in the cache
 MAX_REMEMBERED = 10_000
 
 _known: dict[str, tuple[float, Any]] = {}
@@ -51,7 +52,7 @@ class ApiTokenAuthentication(TokenAuthentication):
 
 
 def forget(digest: str | None = None) -> None:
-    """Remove a token from the cache; without a digest, all tokens."""
+    """Remove a token from the cache. Without a digest, remove all tokens."""
     with _lock:
         if digest is None:
             _known.clear()
@@ -60,7 +61,7 @@ def forget(digest: str | None = None) -> None:
 
 
 def lookup(token: bytes) -> ApiToken | None:
-    """Return the token with its user, or None if it is unknown. The caller checks expiry and user (`is_token_valid`)."""
+    """Return the token with its user, or None. The caller checks expiry and user (`is_token_valid`)."""
     try:
         digest = hash_token(token.decode("ascii"))
     except UnicodeDecodeError:

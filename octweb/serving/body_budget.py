@@ -1,8 +1,8 @@
 """Limit the total size of request bodies in a web process.
 
-Parsed into Python objects, a body takes up to some twenty times its length, and each thread of the process may hold one. All bodies
-therefore share a budget as large as the largest single body. A call beyond the budget waits a moment; then it is refused, with the
-time after which to retry.
+Parsed into Python objects, a body takes up to twenty times its length, and each thread of the process may hold one. All
+bodies therefore share a budget as large as the maximum body. A call beyond the budget waits briefly. Then it is
+refused, with the time after which to retry.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from django.conf import settings
 
 from octweb.core.problems import Busy
 
-MIN_COUNTED_BYTES = 100_000  # shorter bodies take no budget, so that small calls never wait
-RESERVE_TIMEOUT_SECONDS = 5.0  # a call waits no longer than this for its share of the budget
-WAITING = 4  # calls that may wait at once; the other threads stay free for small calls and pages
+MIN_COUNTED_BYTES = 100_000  # shorter bodies take no budget, so small calls never wait
+RESERVE_TIMEOUT_SECONDS = 5.0  # a call waits at most this long for its share of the budget
+WAITING = 4  # at most this many calls wait at once; the other threads stay free for small calls and pages
 
 
 class BudgetExceeded(Busy):
@@ -67,5 +67,5 @@ class BodyBudget:
             self._taken += size
 
 
-_NOTHING_HELD = nullcontext()  # all short bodies share this context, since it has no state
+_NOTHING_HELD = nullcontext()  # all short bodies share this context, because it has no state
 BODY_BUDGET = BodyBudget()

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 PIECE = 1 << 16
 IN_MEMORY = 2_500_000  # bytes; a larger body goes to a temporary file
-CODINGS = ("gzip", "deflate", "zstd")  # content codings of requests, under their names in `Accept-Encoding`
+CODINGS = ("gzip", "deflate", "zstd")  # content codings of responses, by their names in `Accept-Encoding`
 SMALLEST = 1_000  # bytes; compressing a smaller response costs more than it saves
 
 
 class TooLong(ValueError):
-    """The body has more bytes than the limit."""
+    """The body is longer than the limit."""
 
 
 class DamagedBody(ValueError):
@@ -29,14 +29,14 @@ class DamagedBody(ValueError):
 
 
 class UnknownCoding(ValueError):
-    """This server does not know the coding."""
+    """This server does not support the coding."""
 
 
 def spool_decoded(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:
     """Return a file with the decompressed bytes of `stream`, and their number.
 
-    `codings` is the value of `Content-Encoding`. Raises TooLong if the body has more than `limit` bytes, compressed or not;
-    DamagedBody and UnknownCoding.
+    `codings` is the value of `Content-Encoding`. Raises TooLong if the body exceeds `limit` bytes, compressed or not.
+    Raises DamagedBody and UnknownCoding.
     """
     pieces = _check_size(_pieces(stream), limit)
     # the client applied the last coding last, so it is removed first
@@ -56,7 +56,10 @@ def spool_decoded(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int
 
 
 def compress_body(body: bytes, accepted: str) -> tuple[bytes, str]:
-    """Return `body` in the coding that the caller prefers, and the name of the coding. Short bodies stay as they are: the name is empty."""
+    """Return `body` in the coding that the caller prefers, and the coding's name.
+
+    Short bodies stay unchanged, with the name "".
+    """
     coding = _best(accepted) if len(body) >= SMALLEST else ""
     if coding == "gzip":
         return gzip.compress(body, compresslevel=1, mtime=0), coding
@@ -68,9 +71,9 @@ def compress_body(body: bytes, accepted: str) -> tuple[bytes, str]:
 
 
 def _best(accepted: str) -> str:
-    """Return the coding of `Accept-Encoding` with the highest weight, ties broken by the order of CODINGS.
+    """Return the coding with the highest weight in `Accept-Encoding`. Ties are broken by the order of CODINGS.
 
-    Return an empty text if no coding is accepted or `identity` has more weight.
+    Return "" if no coding is accepted, or if `identity` has more weight.
     """
     weights: dict[str, float] = {}
     for part in accepted.lower().split(","):
@@ -108,7 +111,7 @@ def _decompress(pieces: Iterator[bytes], coding: str) -> Iterator[bytes]:
 
 
 def _inflate(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
-    """Decompress gzip, also of several members, or deflate, which some clients send without the zlib header."""
+    """Decompress gzip, possibly with several members, or deflate, which some clients send without the zlib header."""
     engine = zlib.decompressobj(window)
     begun = False
     for piece in pieces:
@@ -136,7 +139,7 @@ def _inflate(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
 
 
 class _File:
-    """Pieces of bytes as a file that pyarrow reads."""
+    """Adapter from pieces of bytes to a file that pyarrow reads."""
 
     closed = False
 

@@ -1,4 +1,4 @@
-"""`GET /api/v1/`: the addresses of the API."""
+"""Return the URLs of the API: `GET /api/v1/`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PLACES = {
 
 
 class IndexSerializer(serializers.Serializer):
-    """Addresses by name."""
+    """URLs of the API by name."""
 
     def get_fields(self) -> dict[str, serializers.Field]:
         return {name: serializers.URLField(read_only=True) for name in PLACES}
 
 
 class Index(APIView):
-    """The addresses of the API."""
+    """The URLs of the API."""
 
     predict_scope = True
 

@@ -1,4 +1,4 @@
-"""Predict the rows of tensors, and describe models for the protocol.
+"""Predict the rows of tensors, and describe models for the Open Inference Protocol.
 
 A request has one tensor with all columns, or one for each column. Unusual values follow the rules of `/api/v1/`.
 """
@@ -73,7 +73,7 @@ def configuration(model: TreeModel) -> dict[str, Any]:
 
 
 def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predictions:
-    """Predict the rows of the tensors. Raises ProtocolError, and RowError naming row and column."""
+    """Predict the rows of the tensors. Raises ProtocolError, and RowError, which names row and column."""
     tree = model_file(model).tree
     columns = _columns(tree, inputs)
     n = len(next(iter(columns.values()))) if columns else inputs[0].shape[0]
@@ -85,14 +85,14 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
         values.dtype != object and tree.schema[j].kind is not ColumnKind.CATEGORICAL for j, values in columns.items()
     ):
         return predict_matrix(model, _matrix(tree, columns, n))
-    # Texts, and numbers in categorical columns, follow the same rules as the rows of /api/v1/.
+    # texts, and numbers in categorical columns, follow the same rules as the rows of /api/v1/
     cells = {tree.schema[j].name: _cells(tree.schema[j], values) for j, values in columns.items()}
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     return predict_rows(model, rows)
 
 
 def output(predictions: Predictions, name: str) -> np.ndarray:
-    """Return one output as an array: float64 for probabilities, int64 for leaves, objects (texts) for others."""
+    """Return one output as an array: float64 for probabilities, int64 for leaves, texts as objects for others."""
     tree = predictions.tree
     if name == "leaf":
         return predictions.leaves.astype(np.int64)
@@ -109,7 +109,7 @@ def output(predictions: Predictions, name: str) -> np.ndarray:
 
 
 def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
-    """Return the values by column of the model, each of shape (rows,). Raises ProtocolError."""
+    """Return the values of each column of the model, with shape (rows,). Raises ProtocolError."""
     position = {c.name: j for j, c in enumerate(tree.schema)}
     if len(inputs) == 1 and (inputs[0].name not in position or _width(inputs[0]) > 1):
         return _one_table(tree, inputs[0])
@@ -144,7 +144,7 @@ def _one_table(tree: Tree, tensor: Tensor) -> dict[int, np.ndarray]:
         raise ProtocolError(
             f"Column '{names[text[0]]}' holds text: send all columns as {TEXT}, or one tensor for each column."
         )
-    # Columns that the tree does not read may hold anything.
+    # columns that the tree does not test may contain anything
     return {j: tensor.values[:, j] for j in tree.used_columns}
 
 
@@ -158,7 +158,10 @@ def _needs(tree: Tree) -> str:
 
 
 def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
-    """Return the numeric columns as a matrix, float64 (n, columns), NaN in unused columns. Raises CellError for unusable cells."""
+    """Return the numeric columns as a matrix, float64 (n, columns), NaN in unused columns.
+
+    Raises CellError for unusable cells.
+    """
     matrix = np.full((n, len(tree.schema)), math.nan)
     for j, values in columns.items():
         column = tree.schema[j]

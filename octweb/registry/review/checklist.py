@@ -20,13 +20,13 @@ from trainer.errors import TrainerError
 from trainer.tree.numbers import THIN, points_text
 
 ChecklistState = Literal["holds", "open", "cannot be said"]
-LISTED_LEAVES = 3  # weak leaves that the sentence names
-QUOTED = 300  # characters of a note that the checklist quotes
+LISTED_LEAVES = 3  # at most this many weak leaves are named
+QUOTED = 300  # maximum characters of a quoted note
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChecklistItem:
-    """One line of the checklist; `part` names the part of the pages with details."""
+    """An item of the checklist. `part` names the part of the pages with details."""
 
     key: str
     title: str
@@ -35,7 +35,7 @@ class ChecklistItem:
     part: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """Return the record of the API."""
+        """Return the record for the API."""
         return {"item": self.key, "title": self.title, "state": self.state, "sentence": self.sentence}
 
 
@@ -55,7 +55,7 @@ class ReviewedModel:
 
     @cached_property
     def difference(self) -> Difference | None:
-        """The difference from the served version; None if there is none, or if this is the served one."""
+        """Difference from the served version. None if no version is served, or if this is the served one."""
         if self.served is None or self.served.pk == self.model.pk:
             return None
         return compare_with_served(self.model, self.served)
@@ -69,13 +69,13 @@ Source = Callable[[ReviewedModel], ChecklistItem]
 
 
 def build_checklist(reviewed: ReviewedModel) -> list[ChecklistItem]:
-    """Return all items in the order of TITLES. They reveal rows: show them only to the owner and administrators."""
+    """Return all items in the order of TITLES. They reveal rows, so show them only to the owner and administrators."""
     items = [_item(key, source, reviewed) for key, source in (_OWN | item_sources).items()]
     return sorted(items, key=lambda item: ORDER.index(item.key))
 
 
 def open_titles(model: TreeModel) -> list[str]:
-    """Return the titles of the open items, which forbid an approval without a note."""
+    """Return the titles of the open items. With open items, an approval needs a reason."""
     return [item.title for item in build_checklist(ReviewedModel(model)) if item.state == "open"]
 
 
@@ -87,12 +87,12 @@ def _item(key: str, source: Source, reviewed: ReviewedModel) -> ChecklistItem:
 
 
 def purpose_of(events: Sequence[ReviewEvent]) -> ReviewEvent | None:
-    """Return the first request for approval with a note, which states the purpose of the model; None without one."""
+    """Return the first request for approval with a note, which states the model's purpose, or None."""
     return next((e for e in events if _asks(e) and e.reason), None)
 
 
 def answers_of(events: Sequence[ReviewEvent]) -> list[tuple[ReviewEvent, ReviewEvent | None]]:
-    """Return the steps that sent the model back, each with the owner's next request, or None."""
+    """Return the steps that sent the model back, each with the owner's next request or None."""
     answers = []
     for n, event in enumerate(events):
         sent_back = event.after in (State.DRAFT, State.REJECTED) and event.before == State.IN_REVIEW
@@ -105,7 +105,7 @@ def _asks(event: ReviewEvent) -> bool:
     return event.after == State.IN_REVIEW != event.before
 
 
-# The functions below make one item each.
+# Each function below builds one item.
 
 
 def _better(reviewed: ReviewedModel) -> ChecklistItem:

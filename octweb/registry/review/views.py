@@ -28,7 +28,7 @@ from octweb.registry.review.checklist import ReviewedModel, answers_of, build_ch
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.outline import tree_outline
 
-# Verb of the page → key of `actions.STEPS` and further arguments.
+# verb of the page → key of `actions.STEPS`, and further arguments
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "approve": ("approve", {"publish": False}),
     "approve-only": ("approve", {"publish": False}),
@@ -51,7 +51,7 @@ def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def _render_review(
     request: HttpRequest, model: TreeModel, *, refused: str = "", at: str = "", status: int = 200
 ) -> HttpResponse:
-    """Render the page of the review. A refusal appears at the form `at`, with the values as typed."""
+    """Render the page of the review. A refusal is shown at the form `at`, with the values as typed."""
     reviewed = ReviewedModel(model)
     possible = actions.possible_steps(model, request.user)
     events = reviewed.events
@@ -103,7 +103,7 @@ def _render_review(
 @login_required
 @require_GET
 def review_list(request: HttpRequest) -> HttpResponse:
-    """List the models in review: all for administrators, else the user's own."""
+    """List the models in review: all for administrators, otherwise the user's own."""
     waiting = TreeModel.objects.visible_to(request.user).filter(state=State.IN_REVIEW).defer("document")
     return render(request, "registry/waiting.html", {"waiting": waiting.select_related("family", "owner")[:200]})
 
@@ -111,7 +111,7 @@ def review_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
-    """Take a step of the review from its page or that of the model."""
+    """Take a step of the review, from its page or the model's page."""
     model = _model(request, pk)
     name, more = STEPS.get(verb, (verb, {}))
     if name == "approve" and request.POST.get("recording") in Recording.values:
@@ -137,7 +137,7 @@ def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Stop serving a model; it stays approved."""
+    """Stop serving a model. It stays approved."""
     model = _model(request, pk)
     reason = request.POST.get("reason", "")[:5000]
     return _take_step(
@@ -175,9 +175,9 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def _take_step(request: HttpRequest, model: TreeModel, step: Any, outcome: str, *, at: str) -> HttpResponse:
-    """Take the step and redirect to the page from which it came.
+    """Take a step, and redirect to the page from which it came.
 
-    A refusal becomes a message there, or on the page of the review an error at its form.
+    A refusal becomes a message there or, on the review page, an error at its form.
     """
     from_review = request.POST.get("back") == "review"
     refused = ""

@@ -22,7 +22,7 @@ _count = itertools.count()
 
 @register.simple_tag
 def claims_of(model: TreeModel) -> list[dict[str, Any]]:
-    """Return style, icon, words, popover text and a unique id of each badge."""
+    """Return style, icon, words, tooltip and a unique id of each badge."""
     badges_shown = []
     for claim in claims.claim_badges(model):
         style, icon = LOOK[claim.kind]
@@ -34,19 +34,19 @@ def claims_of(model: TreeModel) -> list[dict[str, Any]]:
 
 @register.simple_tag
 def verdict_of(model: TreeModel) -> TreeVerdict | None:
-    """Compare the model with a constant answer; None for a damaged document."""
+    """Compare the model with a constant answer. None for a damaged document."""
     return claims.verdict_of(model)
 
 
 @register.simple_tag
 def weights_of(model: TreeModel) -> str:
-    """Describe the weights of training rows; "" without weights."""
+    """Describe the weights of training rows. "" without weights."""
     return claims.weights_of(model)
 
 
 @register.simple_tag
 def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
-    """Return the query of the new-run form with the settings that the verdict proposes; "" if it proposes none."""
+    """Return the query for the new-run form with the settings that the verdict proposes. "" if it proposes none."""
     if model.dataset_id is None or not verdict.settings:
         return ""
     fields = {f"p_{name}": value for name, value in verdict.settings.items()}
@@ -57,7 +57,7 @@ def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
 
 @register.simple_tag
 def training_base_of(model: TreeModel) -> BaseRate | None:
-    """Return the accuracy of one answer for all training rows; None if it is not known."""
+    """Return the accuracy of one answer for all training rows. None if unknown."""
     return claims.training_base_of(model)
 
 
@@ -69,7 +69,10 @@ def warnings_of(model: TreeModel) -> list[str]:
 
 @register.simple_tag
 def agreement_of(model: TreeModel) -> dict[str, Any] | None:
-    """Return the agreement of the good trees, None for a damaged document. The template must check that the user may see the rows."""
+    """Return how far the good trees agree, or None for a damaged document.
+
+    The template must check that the user may see the rows.
+    """
     try:
         return hooks.agreement(model)
     except DamagedDocument:
