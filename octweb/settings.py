@@ -1,4 +1,4 @@
-"""Settings of octweb, from the environment only; docs/settings.md lists the variables."""
+"""Settings of octweb, read from the environment only. docs/settings.md lists the variables."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ DOCS_DIR = Path(text("OCTWEB_DOCS_DIR", str(places.DOCUMENTATION)))  # folder of
 FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions are stored: a folder, or s3://bucket/prefix
 
 DEBUG = boolean("OCTWEB_DEBUG", False)
-# visitors get an account for one day, and the default limits are small (docs/demo.md)
+# visitors get accounts for one day, and the default limits are small (docs/demo.md)
 DEMO = boolean("OCTWEB_DEMO", False)
-# set if octweb is served behind TLS: cookies are secure, and HSTS and redirects are on
+# set if octweb is served behind TLS: cookies are then secure, and HSTS and redirects are on
 HTTPS = boolean("OCTWEB_HTTPS", False)
 SECRET_KEY = secret_key(DATA_DIR)
 ALLOWED_HOSTS = words_setting("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -43,7 +43,7 @@ PROXIES = integer("OCTWEB_PROXIES", 0)
 FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # prefix of octweb in URLs, the same as for gunicorn
 CSRF_TRUSTED_ORIGINS = words_setting("OCTWEB_TRUSTED_ORIGINS", "")
 
-# The error that one of the following limits causes names this limit.
+# Each of the following limits is named in the error that it causes.
 MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 2 if DEMO else 200) * 1_000_000
 # Size of a .gz or Parquet file after unpacking.
 MAX_UNPACKED_BYTES = integer("OCTWEB_MAX_UNPACKED_MB", 16 if DEMO else 400) * 1_000_000
@@ -53,12 +53,12 @@ MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 100 if DEMO else 2_000)
 MAX_READING_BYTES = integer("OCTWEB_MAX_READING_MB", 1024 if DEMO else 2048) * 1_000_000
 MAX_READING_SECONDS = integer("OCTWEB_MAX_READING_SECONDS", 60 if DEMO else 600)
 READERS = integer("OCTWEB_READERS", 2)  # child processes of one host that read files at the same time
-# Uploads of one web process at the same time, including those that wait for a reader.
+# Number of uploads of one web process at the same time, including those that wait for a reader.
 MAX_UPLOADS_AT_ONCE = integer("OCTWEB_MAX_UPLOADS_AT_ONCE", 4 if DEMO else 10)
 MAX_PREDICT_BYTES = integer("OCTWEB_MAX_PREDICT_MB", 2 if DEMO else 32) * 1_000_000
 MAX_PREDICT_ROWS = integer("OCTWEB_MAX_PREDICT_ROWS", 5_000 if DEMO else 100_000)
 MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 3 if DEMO else 50)  # limit for each user
-# only Linux, because some libraries of other systems fail after a fork
+# by default only on Linux, because some libraries of other systems fail after a fork
 FORK_SERVER = boolean("OCTWEB_FORK_SERVER", sys.platform == "linux")
 MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 60 if DEMO else 24 * 3600)
 MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 1_500 if DEMO else 4096)
@@ -74,7 +74,7 @@ DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and ot
 # Whether the owner of a model must not approve it. None: the owner may, unless there are two administrators or more.
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
 APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # number of administrators who must approve a model
-WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # webhooks may address these private hosts
+WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts to which webhooks may be sent
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # file of the key that signs dossiers
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # Prometheus reads /metrics with this bearer token
 WATCH = boolean("OCTWEB_WATCH", True)  # workers evaluate the counts of approved models every morning
@@ -183,7 +183,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
 elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
-    # PostgreSQL waits for a lock as long as SQLite does (20 s). Without a limit, the call would wait for ever.
+    # A call waits for a lock as long as it does with SQLite (20 s). Without this limit it would wait for ever.
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c lock_timeout=20s")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -208,7 +208,7 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_CLIENT_IP_CALLABLE = "octweb.core.throttles.client_address"
 AXES_LOCKOUT_CALLABLE = "octweb.core.views.locked_out"
-SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # /v2 and /v2/ are both addresses of the Open Inference Protocol
+SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # /v2 and /v2/ are both URLs of the Open Inference Protocol
 
 refuse_old("SMTP", "MAIL")
 EMAIL_HOST = text("OCTWEB_MAIL_HOST", "")  # no mail is sent without a host

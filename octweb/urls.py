@@ -1,4 +1,4 @@
-"""All URLs; apps list their pages in `urls`, their API in `api_urls`."""
+"""URLs of octweb. Each app lists its pages in `urls` and its API in `api_urls`."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 PIECE = 1 << 16
 IN_MEMORY = 2_500_000  # bytes; a larger body goes to a temporary file
-CODINGS = ("gzip", "deflate", "zstd")  # content codings of responses, by their names in `Accept-Encoding`
+CODINGS = ("gzip", "deflate", "zstd")  # content codings of requests and responses, by their names in `Accept-Encoding`
 SMALLEST = 1_000  # bytes; compressing a smaller response costs more than it saves
 
 

@@ -1,4 +1,4 @@
-"""Change workbenches, for pages, API and worker."""
+"""Change workbenches, for pages, the API and the worker."""
 
 from __future__ import annotations
 
@@ -65,9 +65,10 @@ def open_for(
     test_share: float | None = None,
     name: str = "",
 ) -> Workbench:
-    """Open a workbench for a model or a data set. Its first step requests the best tree, with the constraints of the model if it has some.
+    """Open a workbench for a model or a data set.
 
-    Raises Unprocessable for a method without a workbench or a deleted data set, ParameterError for invalid settings, and Conflict.
+    Its first step requests the best tree, with the constraints of the model if it has some. Raises Unprocessable for a
+    method without a workbench or a deleted data set, ParameterError for invalid settings, and Conflict.
     """
     dataset = dataset if model is None else model.dataset
     if dataset is None:
@@ -139,7 +140,7 @@ def _editable_method(method: str) -> Method:
 
 
 def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[str, Any] | None = None) -> Step:
-    """Add a step and wake the workbench; the worker stores the answer in the step.
+    """Add a step and wake the workbench. The worker stores the answer in the step.
 
     Raises Unprocessable, ValidationError and Conflict.
     """
@@ -184,8 +185,10 @@ def edit(
 ) -> Step:
     """Request the best tree with these constraints, or with the current ones and some added or removed.
 
-    `reasons`: the users' reasons for some constraints. A constraint that stays keeps its reason. Raises ParameterError for a reason without
-    its constraint or a constraint that cannot be parsed, and what `ask` raises. Nothing is changed then.
+    `reasons` are the users' reasons for some constraints. A constraint that stays keeps its reason.
+
+    Raises ParameterError for a reason without its constraint or a constraint that cannot be parsed, and what `ask`
+    raises. Then nothing is changed.
     """
     if wishes is None:
         unknown = [w for w in drop if w not in current_wishes(bench)]
@@ -208,12 +211,15 @@ def current_reasons(bench: Workbench) -> dict[str, str]:
 
 
 def current(bench: Workbench) -> Step | None:
-    """Return the current step; None before the first."""
+    """Return the current step, or None before the first one."""
     return bench.steps.filter(number=bench.position).first()
 
 
 def last_tree(bench: Workbench, step: Step | None) -> Step | None:
-    """Return the step whose tree is displayed: this one, or the next with a tree among those it was edited from; None without one."""
+    """Return the step whose tree is displayed, or None without one.
+
+    It is this step if it has a tree, and otherwise the nearest step with a tree from which it was edited.
+    """
     visited = set()
     while step is not None and not step.document and step.parent and step.number not in visited:
         visited.add(step.number)
@@ -224,7 +230,8 @@ def last_tree(bench: Workbench, step: Step | None) -> Step | None:
 def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
     """Request all good trees. A filter on answers compares with the tree that the workbench shows now.
 
-    Raises ParameterError for an invalid field, Conflict if there is no tree to compare with, and what `ask` raises. No search starts then.
+    Raises ParameterError for an invalid field, Conflict if there is no tree to compare with, and what `ask` raises.
+    Then no search starts.
     """
     request = {k: v for k, v in request.items() if v not in (None, "")}
     if bench.counts_good_trees:
@@ -251,7 +258,7 @@ def check_wishes(bench: Workbench, field: str, wishes: Sequence[str]) -> None:
 
 
 def refused_wishes(bench: Workbench) -> dict[str, str]:
-    """Return the reason for each invalid constraint of the current step; {} unless the step failed."""
+    """Return the reason for each invalid constraint of the current step, or {} unless the step failed."""
     step = current(bench)
     return _refusals(bench, step.wishes) if step is not None and step.state == StepState.FAILED else {}
 
@@ -284,7 +291,7 @@ def setting_names_of(bench: Workbench) -> SettingNames:
 
 
 def _names(bench: Workbench) -> tuple[Sequence[ColumnSchema], Sequence[str]]:
-    """Return the columns and classes of a workbench, from its newest tree or else from its data set."""
+    """Return the columns and classes of a workbench, from its newest tree if it has one, otherwise from its data set."""
     answered = bench.steps.exclude(document="").order_by("number").last()
     if answered is not None:
         tree = from_json(json.loads(answered.document)).tree
@@ -310,7 +317,7 @@ def redo(bench: Workbench) -> Step:
 
 
 def go_to(bench: Workbench, number: int) -> Step:
-    """Go to any step with this number. Raises ValidationError if it is no request for a tree."""
+    """Go to the step with this number. Raises ValidationError unless it is a request for a tree."""
     step = bench.steps.filter(kind=StepKind.COMPLETE, number=number).first()
     if step is None:
         raise ValidationError({"number": f"There is no step {number} to go to. Choose a number from the history."})
@@ -324,14 +331,14 @@ def _go(bench: Workbench, number: int) -> Step:
 
 
 def stop(bench: Workbench) -> int:
-    """Ask all unfinished steps to end with their incumbent. Returns their number."""
+    """Ask all unfinished steps to end with their incumbent, and return the number of these steps."""
     return bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).update(stop_requested=True)
 
 
 def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
     """Return the metrics of the current tree on unseen rows with the base rate, and count this look.
 
-    Return None, without counting, if no rows were held out. Raises Conflict if there is no tree.
+    Return None, and count nothing, if no rows were held out. Raises Conflict if there is no tree.
     """
     step = current(bench)
     if step is None or not step.document:
@@ -349,9 +356,10 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
-    """Save the current tree as the next version and request its proof. Its certificate counts the looks at unseen rows.
+    """Save the current tree as a new version and request its proof.
 
-    It becomes a version of the base model's name if that is the owner's. Raises Conflict if the current step has no finished tree.
+    It becomes a version of the base model's name if that name belongs to the owner of the workbench. Its certificate
+    contains the number of looks at unseen rows. Raises Conflict if the current step has no finished tree.
     """
     step = current(bench)
     if step is None or step.state != StepState.DONE or not step.document:
@@ -374,7 +382,7 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
 
 
 def proof_step(bench: Workbench, model: TreeModel) -> Step | None:
-    """Return the step that writes the proof of a saved version; None if there is none."""
+    """Return the step that writes the proof of a saved version, or None if there is none."""
     return bench.steps.filter(kind=StepKind.PROOF, request__model=str(model.pk)).last()
 
 
@@ -398,18 +406,21 @@ def wake(bench: Workbench) -> bool:
 
 
 def is_stalled(bench: Workbench) -> bool:
-    """Return whether a step is unfinished while the job has ended: workers died too often, or the workbench was closed."""
+    """Return whether a step is unfinished although the job has ended.
+
+    This happens if workers died too often, or if the workbench was closed.
+    """
     return bench.status in FINISHED and bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).exists()
 
 
 def wake_if_needed(bench: Workbench) -> None:
-    """Queue a stalled workbench again. Safe requests (GET) must not call this."""
+    """Queue a stalled workbench again. GET requests must not call this, because they must change nothing."""
     if is_stalled(bench):
         wake(bench)
 
 
 def close(bench: Workbench) -> None:
-    """Cancel the job of a workbench; its steps stay. Raises Conflict if it sleeps."""
+    """Cancel the job of a workbench. Its steps stay. Raises Conflict if the workbench sleeps."""
     queue.cancel(bench)
 
 
@@ -429,15 +440,17 @@ def bring_back(bench: Workbench) -> None:
 
 
 def tidy(now: datetime) -> int:
-    """Purge the workbenches that were deleted long enough ago. Returns their number."""
+    """Purge the workbenches that were deleted long enough ago, and return their number."""
     return deleting.purge(Workbench, now)
 
 
 def open_holding(*, owner: Any, model: TreeModel, node: int, threshold: float) -> tuple[Workbench, str]:
     """Open a workbench of a model with another threshold fixed at a node. Return it and the place of the node.
 
-    The splits on the path are fixed as well, so that the same rows reach the node. The first step has only the model's constraints, the
-    second adds these. Raises Unprocessable for a node without a threshold or a threshold that is not finite, and what `open_for` raises.
+    The splits on the path are fixed as well, so that the same rows reach the node. The first step has only the
+    constraints of the model, and the second one adds these.
+
+    Raises Unprocessable for a node without a threshold or a threshold that is not finite, and what `open_for` raises.
     """
     wishes, place = held_threshold(model_file(model).tree, node, threshold)
     with transaction.atomic():

@@ -21,9 +21,10 @@ COST_SHARE = "0.01"  # if answers have costs, a good tree may cost this share of
 
 
 def ask(model: TreeModel, user: Any) -> Step:
-    """Return the step that counts the good trees of the model, requested in a workbench of the user unless there is one.
+    """Return the step that counts the good trees of the model.
 
-    A failed count is requested again. Raises what `actions.open_for` and `actions.ask_good_trees` raise.
+    If there is none, or if it failed, request the count in a workbench of the user. Raises what `actions.open_for` and
+    `actions.ask_good_trees` raise.
     """
     with transaction.atomic():
         TreeModel.objects.select_for_update().get(pk=model.pk)  # the lock lets concurrent requests start only one count
@@ -42,8 +43,8 @@ def ask(model: TreeModel, user: Any) -> Step:
 def agreement(model: TreeModel) -> dict[str, Any] | None:
     """Return the `state` of the count of a model's good trees and, once it is done, numbers and a sentence.
 
-    Return None if the good trees of this model cannot be counted. The result reveals training rows: the caller must show it only to the
-    owner and administrators.
+    Return None if the good trees of this model cannot be counted. The result reveals training rows, so the caller must
+    show it only to the owner and administrators.
     """
     if model.dataset_id is None or not counts_good_trees(model.method, model_file(model).parameters):
         return None
@@ -93,7 +94,7 @@ def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
     tree = model_file(model).tree
     try:
         counts = ballot_from_json(step.result["ballot"], tree.schema).votes(row, len(tree.classes))
-    except TrainerError:  # the model's file does not have one of the columns
+    except TrainerError:  # the file of the model does not have one of the columns
         return None
     if counts is None:
         return None
@@ -106,7 +107,7 @@ def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
 
 
 def _step(model: TreeModel) -> Step | None:
-    """Return the newest count that stores its trees, which only `ask` requests; None if there is none."""
+    """Return the newest count that stores its trees, or None if there is none. Only `ask` requests such counts."""
     steps = Step.objects.filter(
         workbench__base=model, workbench__deleted_at=None, kind=StepKind.GOOD, request__has_key="ballot"
     )

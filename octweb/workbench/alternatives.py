@@ -1,4 +1,4 @@
-"""The tab Alternatives of a model page: prices of other splits.
+"""Tab Alternatives of a model page: the prices of other splits.
 
 A workbench of the model computes what each split would cost at the chosen node.
 """
@@ -70,7 +70,7 @@ def _context(scene: ModelScene) -> dict[str, Any]:
 
 
 def _asks_same(document: str, tree: Tree, node: int) -> bool:
-    """Return whether the tree of the workbench agrees with the model on the path to the node, in split columns and class counts."""
+    """Return whether the workbench's tree and the model agree on the path to the node, in split columns and class counts."""
     own = from_json(json.loads(document)).tree
     a = 0
     path = tree.path_to(node)

@@ -54,7 +54,7 @@ BAD = PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429)
 
 @extend_schema_field(reference("MeasuredRows"))
 class MeasuredRowsField(serializers.DictField):
-    """How a tree answers a set of rows."""
+    """Metrics of a tree on a set of rows."""
 
 
 UNSEEN = inline_serializer(
@@ -85,7 +85,7 @@ class StepSerializer(serializers.ModelSerializer):
 
 
 class WorkbenchSerializer(serializers.ModelSerializer):
-    """A workbench; `step` is the current step."""
+    """A workbench. `step` is its current step."""
 
     step = serializers.SerializerMethodField()
     owner = serializers.CharField(source="owner.username")
@@ -153,7 +153,10 @@ class PricesSerializer(serializers.Serializer):
 
 
 class GoodTreesSerializer(serializers.Serializer):
-    """The tolerance of good trees, `slack` (share of the least cost), `slack_rows` or `slack_cost`, as decimal text, and filters."""
+    """The tolerance of good trees as decimal text, and filters.
+
+    The tolerance is one of `slack` (a share of the least cost), `slack_rows` and `slack_cost`.
+    """
 
     slack = serializers.CharField(required=False, max_length=40)
     slack_rows = serializers.CharField(required=False, max_length=40, help_text="without costs of answers")
@@ -230,7 +233,10 @@ class SavedSerializer(serializers.Serializer):
 class WorkbenchViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet
 ):
-    """Workbenches of the caller, in which trees are edited wish by wish; each tree has a proof, each wish a price."""
+    """Workbenches of the caller.
+
+    In a workbench, trees are edited wish by wish. Each tree has a proof, and each wish a price.
+    """
 
     serializer_class = WorkbenchSerializer
     queryset = Workbench.objects.none()
@@ -315,13 +321,13 @@ class WorkbenchViewSet(
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/tolerance")
     def tolerance(self, request: Request, pk: str | None = None) -> Response:
-        """Plotly figure: the number of good trees within each tolerance, from the newest count."""
+        """Plotly figure of the number of good trees within each tolerance, from the newest count."""
         return Response(tolerance_figure(self._good("tolerance")))
 
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/questions")
     def questions(self, request: Request, pk: str | None = None) -> Response:
-        """Plotly figure: an icicle of the columns that good trees ask first, and then on both sides, from the newest count."""
+        """Plotly figure (icicle) of the columns that good trees ask first, and then on both sides, from the newest count."""
         return Response(questions_figure(self._good("first_columns")))
 
     @extend_schema(
@@ -341,7 +347,10 @@ class WorkbenchViewSet(
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429))
     @action(detail=True, methods=["get"], url_path="figures/draft")
     def draft(self, request: Request, pk: str | None = None) -> Response:
-        """Plotly figure of the current tree, or of the last one before it if its search has no tree yet."""
+        """Plotly figure of the current tree.
+
+        If its search has no tree yet, the figure shows the last tree before it.
+        """
         bench = self.get_object()
         shown_step = actions.last_tree(bench, actions.current(bench))
         if shown_step is None:
@@ -349,7 +358,7 @@ class WorkbenchViewSet(
         return Response(tree_figure(model_of(shown_step).tree))
 
     def _good(self, part: str) -> Any:
-        """Return a part of the newest result on good trees. Raises NotFound without one."""
+        """Return a part of the newest result on good trees. Raises NotFound if there is none."""
         step = explore.good_step(self.get_object())
         if step is None or not step.result.get(part):
             raise NotFound(
@@ -380,7 +389,10 @@ class WorkbenchViewSet(
     @extend_schema(request=None, responses={200: UNSEEN} | BAD)
     @action(detail=True, methods=["post"])
     def unseen(self, request: Request, pk: str | None = None) -> Response:
-        """Return the accuracy of the current tree on unseen rows. Each look is counted, since it weakens them as a test."""
+        """Return the accuracy of the current tree on unseen rows.
+
+        Each look is counted, because it weakens these rows as a test.
+        """
         bench = self.get_object()
         return Response({"test": actions.look_at_unseen(bench), "looks": bench.unseen_looks})
 
@@ -404,7 +416,10 @@ class WorkbenchViewSet(
         return Response(StepSerializer(self._wait(step)).data, status=status)
 
     def _wait(self, step: Step) -> Step:
-        """Return the step, after waiting for its answer for the seconds that the caller asks for. Raises ValidationError."""
+        """Return the step. First wait for its answer, for as many seconds as the caller asks for.
+
+        Raises ValidationError if that is not a number.
+        """
         try:
             seconds = float(self.request.query_params.get("wait") or 0)
         except ValueError:

@@ -1,4 +1,4 @@
-"""API of workbenches, below /api/v1/."""
+"""URLs of the API of workbenches, below /api/v1/."""
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter

@@ -1,4 +1,4 @@
-"""Workbenches: edit trees by constraints, and explore all good trees."""
+"""Django app of workbenches, which edit trees by constraints and explore all good trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw the edited tree, with a link for each node."""
+"""Draw the edited tree with a link for each node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOM = (860.0, 470.0)  # pixels; a larger picture is scaled down to this canvas
 
 @dataclass(frozen=True)
 class Card:
-    """A card of the picture: its rectangle in pixels, and the node that it represents."""
+    """Card of the picture: its rectangle in pixels, and the node that it represents."""
 
     place: PageNode
     label: str
@@ -26,7 +26,7 @@ class Card:
 
 
 def canvas(step: Step, tree: PageNode) -> dict[str, Any] | None:
-    """Return the figure, its size and its cards, parents first; None for a tree with too many leaves."""
+    """Return the figure, its size and its cards, parents first, or None for a tree with too many leaves."""
     model = model_of(step)
     if model.tree.n_leaves > MOST_LEAVES:
         return None

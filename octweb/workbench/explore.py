@@ -123,7 +123,7 @@ def field_errors(refused: Mapping[str, str]) -> dict[str, Any]:
 
 
 def refused_by(step: Step) -> dict[str, str]:
-    """Return the field and the sentence of a failed step such as 'recalls: there is no class zzz'; {} for other errors."""
+    """Return the field and the sentence of a failed step such as 'recalls: there is no class zzz', or {} for other errors."""
     name, colon, text = step.error.partition(": ")
     return {name: text} if colon and name in FIELDS else {}
 
@@ -243,7 +243,10 @@ def _funnel(result: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def listed_tree(bench: Workbench, number: int) -> Tree | None:
-    """Return a tree of the newest list of good trees by its number, from 1; None if there is none or the workbench has no tree."""
+    """Return a tree of the newest list of good trees by its number, which begins at 1.
+
+    Return None if there is no such tree, or if the workbench has no tree.
+    """
     step = good_step(bench)
     shown_step = last_tree(bench, current(bench))
     trees = (step.result.get("trees") or ()) if step is not None else ()
@@ -254,14 +257,15 @@ def listed_tree(bench: Workbench, number: int) -> Tree | None:
 
 
 def good_step(bench: Workbench) -> Step | None:
-    """Return the newest request for good trees; None if there is none."""
+    """Return the newest request for good trees, or None if there is none."""
     return bench.steps.filter(kind=StepKind.GOOD).last()
 
 
 def pair(result: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return two listed trees to compare side by side; None if fewer than two can be compared.
+    """Return two listed trees to compare side by side, or None if fewer than two can be compared.
 
-    The query may select them as `a` and `b`. By default they are the first tree and the next one with different answers.
+    The query may select them as `a` and `b`. By default they are the first tree and the next one with different
+    answers.
     """
     trees = result.get("trees") or []
     differ = result.get("differ") or []
@@ -285,7 +289,10 @@ def _number(text: str, most: int) -> int | None:
 
 
 def _importance_range(column: dict[str, Any], costs: dict[str, str] | None) -> str:
-    """Return the least and largest importance of a column in words, in percent of the rows or in costs; "" if it was not computed."""
+    """Return the least and largest importance of a column in words, in percent of the rows or in costs.
+
+    Return "" if the importance was not computed.
+    """
     least = column.get("importance_least")
     most = column.get("importance_most")
     if least is None or most is None:
@@ -296,7 +303,7 @@ def _importance_range(column: dict[str, Any], costs: dict[str, str] | None) -> s
 
 
 def _costs_of(bench: Workbench) -> dict[str, str] | None:
-    """Return the unit of the costs of the answers, "" for none; None if answers have no costs."""
+    """Return the unit of the costs of the answers, which may be "". Return None if answers have no costs."""
     if not bench.parameters.get("costs"):
         return None
     try:
@@ -307,7 +314,10 @@ def _costs_of(bench: Workbench) -> dict[str, str] | None:
 
 
 def _rates(costs: dict[str, str] | None) -> dict[str, str]:
-    """Return the rates that may be compared between groups; costs count no rows of a class."""
+    """Return the rates that may be compared between groups.
+
+    With costs, only one is possible, because costs count no rows of a class.
+    """
     return RATE_WORDS if costs is None else {RATES[0]: RATE_WORDS[RATES[0]]}
 
 
@@ -318,13 +328,13 @@ def _tolerance_words(request: Mapping[str, Any], costs: dict[str, str] | None) -
 
 
 def _excess(cost: float | None, result: Mapping[str, Any]) -> float | None:
-    """Return a cost above the least cost, leaves included; None if they are unknown."""
+    """Return by how much a cost exceeds the least cost, leaves included, or None if one of them is unknown."""
     least = result.get("optimum_cost")
     return None if cost is None or least is None else max(0.0, cost - least)
 
 
 def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the rows on which good trees disagree, with shares in percent; None if they were not computed."""
+    """Return the rows on which good trees disagree, with shares in percent, or None if they were not computed."""
     rows = result.get("rows")
     count = result.get("count")
     if not rows or not count:
@@ -340,7 +350,7 @@ def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _title(number: int, tree: dict[str, Any], result: dict[str, Any], costs: dict[str, str] | None) -> str:
-    """Return the heading of a listed tree: its cost, or by how many rows it is worse than the best."""
+    """Return the heading of a listed tree: its cost, or the number of rows by which it is worse than the best tree."""
     if costs is not None and "cost" in tree:
         return f"{number}. {number_text(tree['cost'], 5)} {costs['unit']}".rstrip()
     more = _extra_errors(tree, result)
@@ -352,7 +362,7 @@ def _title(number: int, tree: dict[str, Any], result: dict[str, Any], costs: dic
 
 
 def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
-    """Return by how many rows a tree is worse than the best; None if the number of rows is unknown."""
+    """Return the number of rows by which a tree is worse than the best tree, or None if the number of rows is unknown."""
     if not result.get("rows"):
         return None
     more = (result["optimum"] - tree["objective"]) * result["rows"]["of"]
@@ -360,14 +370,14 @@ def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
 
 
 def _slack_rows(result: dict[str, Any]) -> float | None:
-    """Return the tolerance of good trees in rows; None if the number of rows is unknown."""
+    """Return the tolerance of good trees in rows, or None if the number of rows is unknown."""
     if result.get("limit") is None or not result.get("rows"):
         return None
     return (result["optimum"] - result["limit"]) * result["rows"]["of"]
 
 
 def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the splits and leaves of a listed tree as indented lines, with its objective and its number of leaves."""
+    """Return the splits and leaves of a listed tree as indented lines, with its objective and number of leaves."""
     lines: list[tuple[int, str]] = []
 
     def visit(node: int, level: int, word: str) -> None:
@@ -384,7 +394,7 @@ def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:
-    """Describe a split that is listed by names."""
+    """Describe a split whose column and categories are given by name."""
     schema = (
         ColumnSchema(
             name=split["feature"],

@@ -1,4 +1,4 @@
-"""Draw small pictures of listed trees, 180 by 84 units."""
+"""Draw small pictures (180 by 84 units) of listed trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THICK = 9.0
 
 
 def picture(nodes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the lines (path, width), dots (x, y) and leaves (x, y, swatch) of a tree given by its nodes."""
+    """Return the lines (path, width), dots (x, y) and leaves (x, y, swatch) of a tree that is given as a list of nodes."""
     depths = _depths(nodes)
     xs = _columns(nodes)
     deepest = max(depths.values())
@@ -49,7 +49,7 @@ def legend(trees: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _label(counts: list[int]) -> int:
-    """Return the majority class, the first one among equals."""
+    """Return the majority class. Among equals it is the first one."""
     return max(range(len(counts)), key=counts.__getitem__)
 
 
@@ -66,7 +66,10 @@ def _depths(nodes: list[dict[str, Any]]) -> dict[int, int]:
 
 
 def _columns(nodes: list[dict[str, Any]]) -> dict[int, float]:
-    """Return the x coordinate of each node: leaves at equal distances, each split in the middle above its children."""
+    """Return the x coordinate of each node.
+
+    Leaves have equal distances, and each split is in the middle above its children.
+    """
     xs: dict[int, float] = {}
     number = sum("split" not in node for node in nodes)
     placed = 0

@@ -1,6 +1,7 @@
-"""Models of editing sessions (workbenches) and of their steps.
+"""Models of workbenches (editing sessions) and of their steps.
 
-The rows hold the whole state. The process and its worker may die at any moment; the next process continues from the steps.
+The rows hold the whole state. The process and its worker may die at any moment. The next process then continues from
+the steps.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Workbench(Job, Deletable):
     method = models.CharField(max_length=40, default=method_for(Role.ONE_PROVED).id)  # one of `editable_ids()`
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
-    # Columns with the group, the time and the weight of each row. Empty: the file has no such column.
+    # Columns with the group, the time and the weight of each row; empty if the file has no such column.
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
     weight = models.CharField(max_length=1000, blank=True)
@@ -83,11 +84,11 @@ class Workbench(Job, Deletable):
 
 
 class Step(models.Model):
-    """One request to a workbench: its constraints, its other parameters, and the answer."""
+    """Request to a workbench: its constraints, its other parameters, and the answer."""
 
     workbench = models.ForeignKey(Workbench, on_delete=models.CASCADE, related_name="steps")
     number = models.PositiveIntegerField()
-    parent = models.PositiveIntegerField(default=0)  # number of the step that was edited
+    parent = models.PositiveIntegerField(default=0)  # number of the step from which this one was edited
     kind = models.CharField(max_length=10, choices=StepKind)
     wishes = models.JSONField(default=list)
     request = models.JSONField(default=dict)
@@ -95,7 +96,7 @@ class Step(models.Model):
     tries = models.PositiveIntegerField(default=0)
     stop_requested = models.BooleanField(default=False)
     result = models.JSONField(default=dict)
-    document = models.TextField(blank=True)  # the model file that a completion produced
+    document = models.TextField(blank=True)  # the model file that the search produced
     error = models.TextField(blank=True)
     created = models.DateTimeField(auto_now_add=True)
     finished = models.DateTimeField(null=True, blank=True)

@@ -22,7 +22,7 @@ MOST_SHOWN = 40  # columns that a price list shows
 
 @dataclass
 class PageNode:
-    """A node of the tree by its place, as the page draws it."""
+    """Node of the tree by its place, as the page draws it."""
 
     place: str
     rows: int
@@ -56,7 +56,10 @@ def model_of(step: Step) -> ModelFile:
 
 
 def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
-    """Return the tree of a step with the constraints at their places, numbered as in `wishes`. `chosen`: the selected place."""
+    """Return the tree of a step with the constraints at their places, numbered as in `wishes`.
+
+    `chosen` is the selected place.
+    """
     tree = model_of(step).tree
     tags: dict[str, list[str]] = {}
     for number, wish in enumerate(wishes, start=1):
@@ -93,7 +96,10 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
 
 
 def spread(step: Step | None, place: PageNode | None) -> dict[str, Any] | None:
-    """Return the context of a threshold slider: its stops, rows by class between them, and the current stop; None without one."""
+    """Return the context of a threshold slider: its stops, the rows by class between them, and the current stop.
+
+    Return None if the node has no slider.
+    """
     record = (step.result.get("spreads") or {}).get(place.name) if step is not None and place is not None else None
     if not record or place is None or not place.threshold:
         return None
@@ -131,14 +137,14 @@ def _short(words: list[str]) -> str:
 
 
 def find(place: PageNode | None, name: str) -> PageNode | None:
-    """Return the node at the place of this name; None if there is none."""
+    """Return the node at the place with this name, or None if there is none."""
     if place is None or place.name == name:
         return place
     return find(place.yes, name) or find(place.no, name)
 
 
 def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the constraints of a step in words, with their prices in words, or the reasons in `refused`.
+    """Return the constraints of a step in words, with their prices, reasons, and errors from `refused`.
 
     A price that is not known yet is None.
     """
@@ -162,13 +168,13 @@ def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, 
 
 
 def price_of(result: dict[str, Any]) -> str | None:
-    """Describe the total price of all constraints of a result; None if it is unknown."""
+    """Describe the total price of all constraints of a result, or return None if it is unknown."""
     price = price_of_wishes(result)
     return None if price.least is None else price_words(price.least, price.unit)
 
 
 def gap_words(result: dict[str, Any]) -> str:
-    """Describe how much better a tree with the same constraints might still be; an empty text without a bound."""
+    """Describe how much better a tree with the same constraints might still be, or return "" without a bound."""
     if not result or result.get("bound") is None:
         return ""
     if "cost_unit" in result:
@@ -196,7 +202,10 @@ def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
 
 
 def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, Any] | None:
-    """Return the newest price list of a place for a step, with bar lengths relative to the highest price; None without one."""
+    """Return the newest price list of a place for a step, or None without one.
+
+    The lengths of its bars are relative to the highest price.
+    """
     if step is None:
         return None
     price_steps = bench.steps.filter(kind=StepKind.PRICES, request__place=place).order_by("-number")[:20]

@@ -1,4 +1,4 @@
-"""The task of a workbench, prior to trainings, since a user waits."""
+"""Task of a workbench. It has priority over trainings, because a user waits for its answers."""
 
 from __future__ import annotations
 
@@ -10,5 +10,8 @@ from octweb.workbench.work import EditingSupervisor
 
 @task(priority=20)
 def edit(job_id: str) -> str:
-    """Serve one workbench until it is idle. Returns what `Supervisor.run` returns: "not claimed" if another worker has it."""
+    """Serve one workbench until it is idle, and return the job's last status.
+
+    If another worker has claimed the job, leave it alone.
+    """
     return EditingSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

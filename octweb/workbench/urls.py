@@ -1,4 +1,4 @@
-"""Pages of workbenches."""
+"""URLs of the pages of workbenches."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Pages of workbenches, and the explorer of all good trees."""
+"""Show workbenches, and the explorer of all good trees."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def bench_new(request: HttpRequest) -> HttpResponse:
 
 
 def _node_query(request: HttpRequest, model: TreeModel) -> str:
-    """Return the query that selects the node from which the workbench was opened; empty without one."""
+    """Return the query that selects the node from which the workbench was opened, or "" without one."""
     node = request.POST.get("node", "")
     tree = model_file(model).tree
     is_node = node.isascii() and node.isdigit() and int(node) < len(tree.nodes)
@@ -91,7 +91,7 @@ def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
         node = int(request.POST.get("node", ""))
         threshold = float(request.POST["threshold"])
     except ValueError:
-        # With these values, `open_holding` reports the same error as for a node without a threshold.
+        # With these values, `open_holding` raises the same error as for a node without a threshold.
         node = -1
         threshold = math.nan
     bench, place = actions.open_holding(owner=request.user, model=model, node=node, threshold=threshold)
@@ -188,7 +188,7 @@ FIELD_OF_VERB = {"threshold": "value", "depth": "height", "subset": "category", 
 
 
 def _render_refusal(request: HttpRequest, bench: Workbench, at: str, error: Exception) -> HttpResponse:
-    """Render the page with status 422, the error beside its field, and the typed text in the field."""
+    """Render the page with status 422, with the error beside its field and the typed text in the field."""
     context = _context(request, bench, at)
     place = context["place"]
     form = request.POST
@@ -228,7 +228,10 @@ def _wish(form: Any, at: str) -> str:
 
 
 def _reasons(form: Any, wish: str) -> dict[str, str]:
-    """Return the typed reason of a constraint, {} without one. Raises ValueError if a leaf's class is set without a reason."""
+    """Return the typed reason of a constraint, or {} without one.
+
+    Raises ValueError if a leaf's class is set without a reason.
+    """
     reason = form.get("reason", "").strip()
     if form.get("label") and not reason:
         raise ValueError("Say why this leaf is to have this class: the reason is kept with the wish in the model file.")
@@ -236,7 +239,10 @@ def _reasons(form: Any, wish: str) -> dict[str, str]:
 
 
 def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
-    """Return the constraint that splits off categories or keeps them together. Raises ValueError for an unusable choice."""
+    """Return the constraint that splits off categories or keeps them together.
+
+    Raises ValueError for an unusable choice.
+    """
     if not chosen or (verb == "together" and len(chosen) < 2):
         raise ValueError(
             "Tick two or more categories." if verb == "together" else "Tick the categories that go to yes."
@@ -249,7 +255,10 @@ def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
 
 
 def _replaces(new: str, old: str) -> bool:
-    """Return whether the new constraint replaces the old one: both set the split or leaf, or both the depth, of one place."""
+    """Return whether the new constraint replaces the old one.
+
+    It does if both concern the same node, and both set its split or leaf, or both set its depth.
+    """
     a = new.split(None, 2)
     b = old.split(None, 2)
     if len(a) < 2 or len(b) < 2 or a[1] != b[1]:
@@ -347,7 +356,10 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any]) -> HttpResponse:
-    """Render the page, or for htmx only the part that changes during counting. `more`: typed values and errors."""
+    """Render the page, or for htmx only the part that changes while trees are counted.
+
+    `more` holds typed values and errors.
+    """
     context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
     context["stalled"] = actions.is_stalled(bench)
     context["pair"] = explore.pair(context.get("found") or {}, request.GET)

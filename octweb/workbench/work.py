@@ -1,7 +1,7 @@
-"""Supervise the job of a workbench, whose child answers its steps.
+"""Supervise the job of a workbench, whose child process answers its steps.
 
-Web servers store steps in the database. The supervisor passes them on as lines of a file and stores the answers. If a child or worker
-dies, the next one takes over its step.
+Web servers store steps in the database. The supervisor passes them on as lines of a file and stores the answers. If a
+child process or worker dies, the next one takes over its step.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_TRIES = 3
 
 @dataclass(kw_only=True)
 class EditingChild(Process):
-    """The child process `manage.py edit`, which answers the lines of a file of requests."""
+    """Child process that runs `manage.py edit`, which answers the lines of a file of requests."""
 
     data: Path = Path()
 
@@ -99,7 +99,7 @@ class EditingChild(Process):
 
 
 class EditingSupervisor(Supervisor):
-    """One session of a workbench. It ends when it is idle."""
+    """Supervisor of one session of a workbench. The session ends when it is idle."""
 
     jobs = Workbench
     noun = "workbench"
@@ -136,7 +136,7 @@ class EditingSupervisor(Supervisor):
         return Step.objects.filter(workbench_id=self.job_id, state__in=states)
 
     def _take_back(self) -> None:
-        """Reset the steps of a dead process to waiting. Fail a step if the process died on it too often."""
+        """Reset the steps of a dead process to waiting. A step on which processes died too often fails instead."""
         words = f"The process ended {MOST_TRIES} times on this step. {Workbench.ADVICE}"
         self._steps(StepState.WORKING).filter(tries__gte=MOST_TRIES).update(
             state=StepState.FAILED, error=words, finished=timezone.now()
@@ -144,7 +144,7 @@ class EditingSupervisor(Supervisor):
         self._steps(StepState.WORKING).update(state=StepState.WAITING)
 
     def _count_death(self) -> None:
-        """Count a death of the process for its step, the first one without an answer. Deaths of workers are not counted."""
+        """Count a death of the process for the first step without an answer. Deaths of workers are not counted."""
         step = self._steps(StepState.WORKING).order_by("number").first()
         if step is not None:
             Step.objects.filter(pk=step.pk).update(tries=F("tries") + 1)
@@ -171,13 +171,13 @@ class EditingSupervisor(Supervisor):
                     self._keep_proof(current)
 
     def _keep_proof(self, step: Step) -> None:
-        """Store the proof with its version, unless there is no proof or the version no longer exists."""
+        """Store the proof with its version. Do nothing if there is no proof or the version no longer exists."""
         model = TreeModel.objects.filter(pk=step.request["model"]).first()
         if model is not None:
             keep_proof(model, self.folder / proof_name(step.number))
 
     def _serve(self, child: EditingChild) -> None:
-        """Send waiting steps to the child, and requests to stop."""
+        """Send waiting steps, and requests to stop, to the child process."""
         self.unanswered = False
         for step in self._steps(StepState.WAITING, StepState.WORKING).order_by("number"):
             self.unanswered = True
@@ -195,7 +195,7 @@ class EditingSupervisor(Supervisor):
                 child.hand({"stop": step.number})
 
     def _question(self, step: Step) -> dict[str, Any] | None:
-        """Return a step as the child reads it, with the tree to compare with or to prove.
+        """Return a step in the form that the child process reads, with the tree to compare with or to prove.
 
         If the version to prove no longer exists, fail the step and return None.
         """
@@ -222,7 +222,7 @@ class EditingSupervisor(Supervisor):
         elif self.others_since is None:
             self.others_since = now
         waited = 0.0 if self.others_since is None else now - self.others_since
-        if self.unanswered:  # `busy_at` is not enough, since a slow database delays its update
+        if self.unanswered:  # `busy_at` is not enough, because a slow database delays its update
             return False
         return quiet > IDLE_SECONDS or (quiet > LOOK_SECONDS and waited > YIELD_SECONDS)
 
@@ -235,7 +235,10 @@ class EditingSupervisor(Supervisor):
     # The methods below run the session.
 
     def _watch(self, job: Any, child: Process) -> int:
-        """Serve steps until the child has ended. Returns its exit status. Raises LostLease, and the database's errors after a timeout."""
+        """Serve steps until the child process has ended, and return its exit status.
+
+        Raises LostLease, and the errors of the database if they last longer than a timeout.
+        """
         assert isinstance(child, EditingChild)
         _, memory = self.limits(job)
         ticked = 0.0
@@ -270,12 +273,16 @@ class EditingSupervisor(Supervisor):
             time.sleep(QUICK if now - self.busy_at < BUSY_SECONDS else SLOW)
 
     def _finish(self, job: Any, child: Process, code: int) -> None:
-        """Store the end of the session: cancelled, failed if the child could not start, queued if steps wait, else asleep (succeeded)."""
+        """Store the end of the session.
+
+        The job is cancelled on request, failed if the child process could not start, queued if steps wait, and
+        otherwise asleep (succeeded).
+        """
         cancelled = self._patiently(lambda: not self._not_cancelled())
         if cancelled:
             self._patiently(lambda: self.end(RunStatus.CANCELLED, log=child.log()))
             return
-        if self.end_reason:  # the child exceeded its memory limit, and the same step would do so again
+        if self.end_reason:  # the child process exceeded its memory limit, and the same step would do so again
             reason = self.end_reason
             self._patiently(
                 lambda: self._steps(StepState.WORKING).update(
@@ -294,7 +301,7 @@ class EditingSupervisor(Supervisor):
         self._patiently(lambda: self._sleep(child))
 
     def _refuse(self, words: str, log: str) -> None:
-        """Fail the job and all its unfinished steps with the reason why the process could not start."""
+        """Fail the job and all its unfinished steps. `words` is the reason why the process could not start."""
         with transaction.atomic():
             self._steps(StepState.WAITING, StepState.WORKING).update(
                 state=StepState.FAILED, error=words, finished=timezone.now()
