@@ -1,7 +1,8 @@
 """MLflow's scoring protocol: `POST /invocations`, `GET /ping`, `GET /version`.
 
-The protocol serves one model at an address and has no tokens. Here `?model=` or the header `Octweb-Model` names the model. MLflow's
-client sends neither, so the login of its `.netrc` entry may name it, too; the password of the entry is the token.
+The protocol serves one model at a URL and has no tokens. In octweb, `?model=` or the header `Octweb-Model` names the
+model. MLflow's client sends neither, so the login of its `.netrc` entry may name it, too. The password of the entry is
+the token.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from trainer.errors import list_names
 from trainer.version import VERSION
 
 HEADER = "Octweb-Model"
-DECISION_HEADER = "Octweb-Decision"  # holds the id of the first row's record
+DECISION_HEADER = "Octweb-Decision"  # id of the first row's recorded decision
 FORMATS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 OUTPUTS = ("label", "probabilities", "records")
 WHICH = f"Name the model: /invocations?model=NAME, the header {HEADER}, or the login of a .netrc entry."
 
 
 class BasicTokenAuthentication(ApiTokenAuthentication):
-    """Authentication with `Token`, or with `Basic` and a token as password, which is what clients send from `.netrc`."""
+    """Authentication with `Token`, or with `Basic` and a token as password, as clients send it from `.netrc`."""
 
     def authenticate(self, request: Request) -> Any:
         kind, _, value = get_authorization_header(request).partition(b" ")
@@ -56,13 +57,13 @@ class BasicTokenAuthentication(ApiTokenAuthentication):
 
 
 class ScoringView(ProtocolView):
-    """Base of the views: finds the named model."""
+    """Base class of the scoring views, which find the named model."""
 
     query_parameters = frozenset({"model", "version"})
     authentication_classes = [BasicTokenAuthentication, *ProtocolView.authentication_classes[1:]]
 
     def named(self, request: Request) -> tuple[str, str | None]:
-        """Return the name and version in the call: an empty name, a version of None if absent."""
+        """Return the name and version in the call. Without them, the name is "" and the version is None."""
         query = request.query_params
         name = query.get("model") or request.headers.get(HEADER) or request.META.get("octweb.login") or ""
         name, _, version = name.partition("/")
@@ -70,7 +71,7 @@ class ScoringView(ProtocolView):
 
 
 class Ping(ScoringView):
-    """Report to everyone that the server runs; with a model, report to its callers that it is served."""
+    """Report that the server runs, to everyone. With a model, report that it is served, to users who may call it."""
 
     def get_permissions(self) -> list[Any]:
         name, _ = self.named(self.request)
@@ -151,7 +152,7 @@ def _json(content: bytes) -> Any:
     except RecursionError as error:
         raise ParseError("The body is nested too deeply. Send fewer levels of lists and objects.") from error
     try:
-        # MLflow's client writes the empty cells of a data frame as NaN.
+        # The client of MLflow writes the empty cells of a data frame as NaN.
         return json.loads(
             content,
             parse_constant=lambda word: None if word == "NaN" else float(word),
@@ -186,7 +187,7 @@ def _rows(model: TreeModel, data: Any, place: str) -> Predictions:
 def _predict(model: TreeModel, rows: list[Any]) -> Predictions:
     """Predict rows as MLflow does: unknown columns are ignored, with a note.
 
-    Unknown columns are an error if a column of the tree is absent: one of them may be its misspelled name.
+    Unknown columns are an error if a column of the tree is absent, because one of them may be its misspelled name.
     """
     file = model_file(model)
     tree = file.tree
@@ -204,7 +205,7 @@ def _predict(model: TreeModel, rows: list[Any]) -> Predictions:
 
 
 def _records(names: list[str], rows: list[Any], place: str) -> list[dict[str, Any]]:
-    """Return rows given as lists as records. Raises ValidationError for a row of another length."""
+    """Return rows that were sent as lists as records. Raises ValidationError for a row of another length."""
     check_rows(len(rows))
     for i, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(names):
@@ -224,7 +225,10 @@ def _output_of(params: dict[str, Any]) -> str:
 
 
 def _answers(predictions: Predictions, output: str, values: list[Any]) -> list[Any]:
-    """Return the answers in the requested form. Labels are the `values` of the classes, in their own type."""
+    """Return the answers in the requested form.
+
+    Labels are taken from `values`, the values of the classes in their own type.
+    """
     if output == "probabilities":
         return [record["probabilities"] for record in predictions.records()]
     labels = [values[code] for code in predictions.tree.labels[predictions.leaves].tolist()]

@@ -1,9 +1,10 @@
 """Read the rows of a JSON body directly into a matrix.
 
-It reads only the most frequent form, `{"rows": [{"a": 1, "b": 2.5}, ...]}`: every row is written like the first one, and every cell is
-a number. It returns None for others, which the general parser reads. A number with few digits and a small exponent is the quotient or
-product of two exact doubles (Clinger 1990, "How to read floating point numbers accurately"). Others are rounded as in Lemire 2021,
-"Number parsing at a gigabyte per second", and the rest by C's `strtod`. All three round correctly.
+Only the most frequent form is read: `{"rows": [{"a": 1, "b": 2.5}, ...]}`, in which every row is written like the first
+one and every cell is a number. For other bodies the result is None, and the general parser reads them. A number with
+few digits and a small exponent is the quotient or product of two exact doubles (Clinger 1990, "How to read floating
+point numbers accurately"). Others are rounded as in Lemire 2021, "Number parsing at a gigabyte per second", and the
+rest by C's `strtod`. All three round correctly.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ONES = np.uint64(2**64 - 1)
 
 
 def _fives() -> np.ndarray:
-    """Return the first 128 bits of the power of five, as two uint64, by exponent of ten (Lemire 2021).
+    """Return the first 128 bits of each power of five as two uint64, by exponent of ten (Lemire 2021).
 
     They are rounded down, or up for negative exponents.
     """
@@ -59,7 +60,10 @@ _strtod = types.ExternalFunction("strtod", types.float64(types.intp, types.intp)
 
 
 def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> FloatArray | None:
-    """Return the cells of all rows, float64 (n, columns in the order of `names`); None for other bodies or more than `most` rows."""
+    """Return the cells of all rows, float64 (n, columns in the order of `names`).
+
+    Return None for other bodies, or for more than `most` rows.
+    """
     head = HEAD.match(content)
     if head is None or not names:
         return None
@@ -100,7 +104,10 @@ def _as_words(key: bytes) -> np.ndarray:
 
 
 def _first_row(content: bytes | bytearray, start: int) -> dict[str, object] | None:
-    """Return the first row, which defines the order of the columns; None if it is no plain object. Plain rows contain no brace."""
+    """Return the first row, which defines the order of the columns, or None if it is no plain object.
+
+    Plain rows contain no closing brace within a name or value.
+    """
     try:
         row = orjson.loads(content[start : content.index(b"}", start) + 1])
     except ValueError:
@@ -109,7 +116,10 @@ def _first_row(content: bytes | bytearray, start: int) -> dict[str, object] | No
 
 
 def _before_cells(content: bytes | bytearray, start: int, names: Sequence[str]) -> list[bytes] | None:
-    """Return the text before each cell of the first row: brace or comma, name and colon, with white space; None without a match."""
+    """Return the text before each cell of the first row: brace or comma, name and colon, with white space.
+
+    Return None if the row is written in another way.
+    """
     patterns = []
     at = start
     for name in names:
@@ -129,7 +139,10 @@ def _before(name: str) -> re.Pattern[bytes]:
 @ready
 @njit(cache=True, nogil=True)
 def _blank(text, i):
-    """Return the next position from `i` on that is not white space. Callers check that it lies within the text."""
+    """Return the next position from `i` on that is not white space.
+
+    Callers check that it lies within the text.
+    """
     while i < len(text) and (text[i] == 32 or text[i] == 10 or text[i] == 13 or text[i] == 9):
         i += 1
     return i
@@ -138,7 +151,10 @@ def _blank(text, i):
 @ready
 @njit(cache=True, nogil=True)
 def _digits(text, i, value, room):
-    """Parse the digits from `i` on. Return their end, `value` continued by them, and how many more digits fit (negative: too many)."""
+    """Parse the digits from `i` on.
+
+    Return their end, `value` continued by them, and how many more digits fit, which is negative if there are too many.
+    """
     while i < len(text) and text[i] >= 48 and text[i] <= 57:
         if room > 0:
             value = value * np.uint64(10) + np.uint64(text[i] - 48)
@@ -172,7 +188,10 @@ def _eight(word, count):
 @ready
 @njit(cache=True, nogil=True)
 def _short(words, i, powers):
-    """Parse a number of up to 15 digits with an optional point. Return its end and value; end 0 for other numbers."""
+    """Parse a number of up to 15 digits with an optional point.
+
+    Return its end and value. The end is 0 for other numbers.
+    """
     negative = words[i] & BYTE == 45
     if negative:
         i += 1
@@ -198,7 +217,7 @@ def _short(words, i, powers):
                 value = value * powers[more] + _eight(words[end], more)
                 part = part + more
                 end = end + more
-    if words[end] & np.uint64(0xDF) == 69:  # the next character is `e` or `E`, and this function reads no exponents
+    if words[end] & np.uint64(0xDF) == 69:  # this function reads no exponents, which begin with `e` or `E`
         return 0, 0.0
     return end, -value / powers[part] if negative else value / powers[part]
 
@@ -206,7 +225,7 @@ def _short(words, i, powers):
 @ready
 @njit(cache=True, nogil=True)
 def _number(text, i, powers, fives):
-    """Parse the JSON number at `i`. Return its end (-1: there is none) and its value."""
+    """Parse the JSON number at `i`. Return its end, which is -1 if there is none, and its value."""
     start = i
     n = len(text)
     negative = i < n and text[i] == 45
@@ -262,7 +281,7 @@ def _product(a, b):
 @ready
 @njit(cache=True, nogil=True)
 def _scale_decimal(value, exponent, fives):
-    """Return value * 10**exponent, correctly rounded; -1 if `strtod` must parse it. Lemire 2021, algorithm 1."""
+    """Return value * 10**exponent, correctly rounded, or -1 if `strtod` must parse it (Lemire 2021, algorithm 1)."""
     if exponent < -SMALLEST or exponent > SMALLEST or value == 0:
         return -1.0
     shift = 0
@@ -292,7 +311,10 @@ def _scale_decimal(value, exponent, fives):
 @ready
 @njit(cache=True, nogil=True)
 def _read_rows(text, words, i, keys, ends, widths, order, powers, fives, out):
-    """Fill `out` with the rows from `i` on. Return their number (-1: another form) and the position behind the last one."""
+    """Fill `out` with the rows from `i` on.
+
+    Return their number, or -1 for another form, and the position after the last one.
+    """
     n = len(text) - PADDING
     row = 0
     while True:
@@ -310,7 +332,7 @@ def _read_rows(text, words, i, keys, ends, widths, order, powers, fives, out):
             begin = ends[j]
             i += widths[j]
             end, value = _short(words, i, powers)
-            if end == 0:  # `_number` comes second, since a call with its further arrays is slower
+            if end == 0:  # `_number` comes second, because a call with its further arrays is slower
                 end, value = _number(text, i, powers, fives)
                 if end < 0:
                     return -1, i

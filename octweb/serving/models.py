@@ -1,4 +1,4 @@
-"""Model of an API token: hashed, with name, scope and expiry."""
+"""Store API tokens: their digests, names, scopes and expiry."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from knox.models import AbstractAuthToken
 
 
 class Scope(models.TextChoices):
-    """The scopes of a token."""
+    """Scope of a token."""
 
     FULL = "full", "Everything that you may do"
     PREDICT = "predict", "Predictions only"
 
 
 class ApiToken(AbstractAuthToken):
-    """A token. Only its digest and its first characters are stored."""
+    """API token. Only its digest and its first characters are stored."""
 
     name = models.CharField(max_length=100, blank=True)
     scope = models.CharField(max_length=10, choices=Scope, default=Scope.FULL)

@@ -1,4 +1,4 @@
-"""Forms and views of new passwords, which can also revoke API tokens."""
+"""Forms and pages for new passwords, which can also revoke API tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from octweb.serving.actions import revoke_all_tokens
 
 
 class RevokeTokens(SaidForm):
-    """The box that also revokes the user's tokens; mixed into a password form."""
+    """Checkbox of a password form that also revokes the user's tokens."""
 
     revoke_tokens = forms.BooleanField(
         required=False,
@@ -30,20 +30,20 @@ class RevokeTokens(SaidForm):
 
 
 class ChangeForm(RevokeTokens, PasswordChangeForm):
-    """The form with the old and the new password."""
+    """Form with the old and the new password."""
 
 
 class ResetForm(RevokeTokens, SetPasswordForm):
-    """The form with a new password, behind a link."""
+    """Form with a new password, reached through an emailed link."""
 
 
 class PasswordChange(PasswordChangeView):
-    """The page on which a signed-in user changes the password."""
+    """Page on which a signed-in user changes the password."""
 
     form_class = ChangeForm
 
 
 class Reset(PasswordResetConfirmView):
-    """The page behind a link for a new password."""
+    """Page that an emailed link opens to set a new password."""
 
     form_class = ResetForm

@@ -1,7 +1,8 @@
 """Read one JSON tensor of numbers into an array.
 
-This is the most frequent body of the Open Inference Protocol. For a large body, no Python object is made for a cell, which would take
-most of the time. The result is None for any other or invalid body: the full parser reads it and reports its errors.
+This is the most frequent body of the Open Inference Protocol. In a large body, no Python object is created for a cell,
+which would take most of the time. For any other or invalid body, the result is None: the full parser then reads it and
+reports its errors.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from trainer.data.rows import plain_numbers
 
 try:
     import simdjson
-except ImportError:  # there is no wheel for Python 3.14; without it the full parser reads every large body
+except ImportError:  # there is no wheel for Python 3.14; without this package the full parser reads every large body
     simdjson = None
 
 SMALL_BYTES = 4_000  # the full parser is faster for shorter bodies
@@ -30,7 +31,10 @@ _local = threading.local()
 
 
 def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
-    """Parse a request with one tensor of finite numbers for the default `outputs`, as JSON; None for other requests."""
+    """Parse a JSON request with one tensor of finite numbers for the default `outputs`.
+
+    Return None for other requests.
+    """
     if len(content) < SMALL_BYTES:
         return _small_request(content, outputs)
     if simdjson is None or len(content) > MAX_BYTES or content.count(b"[") != LISTS:

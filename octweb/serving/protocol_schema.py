@@ -1,6 +1,6 @@
 """Describe `/v2` and `/invocations` in the OpenAPI document.
 
-Their views read bodies of several media types by themselves, so the descriptions are written here.
+Their views read bodies of several media types themselves, so the descriptions are written here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _list(items: Schema) -> Schema:
 
 TENSOR = _object(
     ("name", "shape", "datatype"), name=TEXT, shape=NUMBERS, datatype=TEXT, parameters=PARAMETERS, data=ROWS
-)  # `data` is optional, since the values may follow the JSON as bytes
+)  # `data` is optional, because the values may follow the JSON as bytes
 COMPONENTS: dict[str, Schema] = {
     "InferenceTensor": TENSOR,
     "InferenceTensorMetadata": _object(

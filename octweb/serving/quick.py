@@ -1,8 +1,9 @@
 """Answer valid prediction calls without Django's handler.
 
-It runs before Django's handler (`QuickApplication`) and before all other middleware (`QuickPredictions`). It checks what the views
-check: transport, host, token with expiry, throttle, permission to call the model, size, and every cell. It answers only if all checks
-pass. Otherwise it leaves the request unchanged to the views, which repeat the checks and report the error.
+`QuickApplication` runs before Django's handler, and `QuickPredictions` before all other middleware. They check what the
+views check: transport, host, token with expiry, throttle, permission to call the model, size, and every cell. They
+answer only if all checks pass. Otherwise they leave the request unchanged to the views, which repeat the checks and
+report the error.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ PLAIN = frozenset(KINDS)  # a request for any other output takes the long way
 
 
 class Answer(NamedTuple):
-    """A response in preparation: the parsed rows, the leaf of each row, the counts of unusual cells, and the maker of its body.
+    """Response in preparation: the parsed rows, the leaf of each row, the counts of unusual cells, and a function for its body.
 
-    `body` takes the ids of the decision records, or None if answers are not recorded.
+    `body` takes the ids of the recorded decisions, or None if answers are not recorded.
     """
 
     matrix: np.ndarray
@@ -81,7 +82,7 @@ class Answer(NamedTuple):
 
 
 class ServedModel:
-    """A model with its compiled tree and the parts of its responses that do not depend on the rows."""
+    """Model with its compiled tree and the parts of its responses that do not depend on the rows."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
@@ -117,7 +118,7 @@ class ServedModel:
 
 
 def served_model_of(model: TreeModel) -> ServedModel:
-    """Return the served form of a model, stored on the cached instance and evicted with it."""
+    """Return the served form of a model. It is stored on the cached instance and evicted with it."""
     served_model = model.__dict__.get("_served")
     if served_model is None:
         served_model = model.__dict__["_served"] = ServedModel(model)
@@ -127,8 +128,9 @@ def served_model_of(model: TreeModel) -> ServedModel:
 class QuickApplication:
     """WSGI wrapper that answers prediction calls before Django's handler.
 
-    `most` is the largest length of bodies that it handles; None: any. Around `Wire` it handles short bodies, which it reads from the socket
-    and for which it reserves bytes of the budget. Within `Wire` it handles bodies that `Wire` has read and reserved.
+    `most` is the largest length of bodies that it handles, or None for any. Around `Wire` it handles short bodies,
+    which it reads from the socket and for which it reserves bytes of the budget. Within `Wire` it handles bodies that
+    `Wire` has read and reserved.
     """
 
     def __init__(self, application: Callable[..., Any], *, most: int | None = None) -> None:
@@ -147,7 +149,7 @@ class QuickApplication:
         except Busy:  # the middleware Wire waits for the budget
             return self.application(environ, start_response)
         environ[LOOKED] = True
-        # Django closes connections at the end of a request, but it never sees this request.
+        # Django closes connections at the end of a request, but it does not see this request.
         connection = connections[DEFAULT_DB_ALIAS]
         if connection.connection is not None and not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
@@ -159,7 +161,7 @@ class QuickApplication:
 
 
 class QuickPredictions:
-    """Middleware that does the same if another server or a test calls Django's handler."""
+    """Middleware that answers prediction calls if another server or a test calls Django's handler."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -176,7 +178,7 @@ class QuickPredictions:
 
 
 def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
-    """Return the body of a successful response; None if the views must handle the call."""
+    """Return the body of a successful response, or None if the views must handle the call."""
     if environ.get("HTTP_AUTHORIZATION", "").partition(" ")[0] not in SCHEMES:
         return None
     try:
@@ -248,7 +250,10 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
 
 
 def _transport(environ: dict[str, Any]) -> bool:
-    """Return whether the call came to an allowed host, and over TLS if required; False if only the views can tell."""
+    """Return whether the call came to an allowed host, and over TLS if required.
+
+    Return False also if only the views can tell.
+    """
     if settings.USE_X_FORWARDED_HOST or not _is_ours(environ.get("HTTP_HOST", ""), tuple(settings.ALLOWED_HOSTS)):
         return False
     if not settings.SECURE_SSL_REDIRECT:
@@ -271,7 +276,7 @@ def _is_json(meta: dict[str, Any]) -> bool:
 
 
 def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | None:
-    """Predict a body of `/api/v1/`. Return None, or raise one of FAULTS, if the views must handle it."""
+    """Predict the rows of a body of `/api/v1/`. Return None, or raise one of FAULTS, if the views must handle it."""
     matrix = None
     notes = NOTHING
     unusual: dict[str, dict[str, int]] = {}
@@ -306,7 +311,7 @@ def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | Non
 
 
 def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
-    """Return the response to one ordinary row: the cached bytes of its leaf, with the id of its record if there is one."""
+    """Return the response to one ordinary row: the cached bytes of its leaf, with the id of its recorded decision if any."""
     key = "v1", leaf
     if key not in served_model.singles:
         served_model.singles[key] = _rows_answer(served_model, np.array([leaf]), NOTHING, None)
@@ -317,7 +322,10 @@ def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
 
 
 def _columns(served_model: ServedModel, columns: Any) -> Answer | None:
-    """Predict columns, to be answered in columns. Return None unless all columns are present and all cells are ordinary numbers."""
+    """Predict rows that are sent in columns, for a response in columns.
+
+    Return None unless all columns are present and all cells are ordinary numbers.
+    """
     if type(columns) is not dict or columns.keys() != set(served_model.tree.names):
         return None
     lists = [columns[name] for name in served_model.tree.names]
@@ -349,7 +357,10 @@ def _rows_answer(served_model: ServedModel, leaves: np.ndarray, notes: tuple[str
 
 
 def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:
-    """Predict a body of `/v2`. Return None, or raise one of FAULTS, if the views must handle it, as for binary outputs."""
+    """Predict the rows of a body of `/v2`.
+
+    Return None, or raise one of FAULTS, if the views must handle it, for example because of binary outputs.
+    """
     request = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     request = request or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
     if any(request.outputs.values()) or not request.outputs.keys() <= PLAIN:
@@ -399,7 +410,10 @@ def _output(tree: CompiledModel, name: str, leaves: list[int]) -> bytes:
 
 
 def _one_matrix(tree: CompiledModel, inputs: tuple[Tensor, ...]) -> np.ndarray | None:
-    """Return the matrix of a single tensor with all columns; None for other inputs and for cells that are not ordinary."""
+    """Return the matrix of a single tensor with all columns.
+
+    Return None for other inputs and for cells that are not ordinary.
+    """
     tensor = inputs[0]
     if len(inputs) > 1 or tensor.name in tree.names or tensor.datatype not in FLOATING:
         return None

@@ -1,4 +1,4 @@
-"""The API reference as a page, made from the OpenAPI document."""
+"""Show the API reference, which is made from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reference(request: HttpRequest) -> HttpResponse:
 
 @functools.cache
 def groups() -> list[dict[str, Any]]:
-    """Return the calls of each tag in the order of the document, cached for the life of the process."""
+    """Return the calls of each tag in the order of the document. They are cached for the life of the process."""
     document = schema_document()
     schemas = document["components"]["schemas"]
     calls_by_tag: dict[str, list[dict[str, Any]]] = {}
@@ -81,7 +81,7 @@ def _content(kind: str, content: Schema, known: Schema) -> dict[str, Any]:
 
 
 def skeleton(schema: Schema, known: Schema, depth: int = 0) -> Any:
-    """Return an example of the schema's shape, with types in words in place of values."""
+    """Return an example of the schema's shape, with types in words instead of values."""
     schema = _resolve_schema(schema, known)
     if "properties" in schema:
         if depth >= DEEPEST:

@@ -1,4 +1,4 @@
-"""Summarise each API call in a few words, where the description of its resource would say the same for all verbs."""
+"""Summaries of API calls whose resource has one description for all verbs."""
 
 from __future__ import annotations
 

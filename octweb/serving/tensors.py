@@ -1,7 +1,8 @@
 """Parse requests and write responses of the Open Inference Protocol.
 
-A binary request begins with a JSON part, whose length `Inference-Header-Content-Length` gives. The bytes of each tensor with
-`binary_data_size` follow in order: numbers are little-endian, and each text follows its length in four bytes.
+A binary request begins with a JSON part, and `Inference-Header-Content-Length` is the length of this part. The bytes of
+each tensor with `binary_data_size` follow in order. Numbers are little-endian, and each text follows its length in four
+bytes.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ TEXT = "BYTES"
 FLOATING = {"FP16", "FP32", "FP64"}
 INTEGER = TYPES.keys() - FLOATING - {"BOOL"}
 BASE64 = "base64"
-# names from MLServer: numbers, frames and texts stay as they are, BASE64 texts are decoded
+# Names from MLServer. Numbers, frames and texts stay as they are. BASE64 texts are decoded.
 CONTENT_TYPES = ("np", "pd", "str", BASE64)
 JSON_LENGTH = "Inference-Header-Content-Length"
 
 
 class ProtocolError(ValueError):
-    """The request violates the protocol. The message is for the client."""
+    """The request violates the protocol. The message is written for the client."""
 
 
 class CellError(RowError, ProtocolError):
@@ -53,7 +54,7 @@ class CellError(RowError, ProtocolError):
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """A named input. `values` has shape `shape`: float64 for numbers and booleans, objects (str or None) for BYTES."""
+    """Named input. `values` has shape `shape`: float64 for numbers and booleans, objects (str or None) for BYTES."""
 
     name: str
     datatype: str
@@ -63,7 +64,7 @@ class Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A parsed infer request. `outputs` maps each requested output to whether its response is binary."""
+    """Parsed inference request. `outputs` maps each requested output to whether its response is binary."""
 
     id: str | None
     inputs: tuple[Tensor, ...]
@@ -75,7 +76,8 @@ def parse(
 ) -> Request:
     """Parse a request body. Raises ProtocolError with the error and its place.
 
-    `header_length`: the value of the header with the length of the JSON part, if sent. A request without outputs gets `default`.
+    `header_length` is the value of the header with the length of the JSON part, or None if it was not sent. A request
+    without outputs gets `default`.
     """
     split = _header_length(header_length, len(body))
     try:
@@ -128,7 +130,7 @@ def answer(
 
 
 def datatype_of(values: np.ndarray) -> str:
-    """Return the protocol's name of an output's type."""
+    """Return the protocol's name of the data type of an output."""
     return {"f": "FP64", "i": "INT64"}.get(values.dtype.kind, TEXT)
 
 
@@ -178,7 +180,7 @@ def _flag(parameters: dict[str, Any], name: str, place: str) -> bool:
 
 
 def _content_type(parameters: dict[str, Any], place: str) -> str:
-    """Return the content type of a request or tensor, empty if it has none. Raises ProtocolError for an unknown one."""
+    """Return the content type of a request or tensor, or "" if it has none. Raises ProtocolError for an unknown one."""
     kind = parameters.get("content_type", "")
     if not isinstance(kind, str) or (kind and kind not in CONTENT_TYPES):
         raise ProtocolError(
@@ -304,7 +306,10 @@ def _from_json(data: Any, datatype: str, size: int, shape: list[int], place: str
 
 
 def _check_integers(values: np.ndarray, datatype: str, shape: list[int], place: str) -> None:
-    """Raise ProtocolError for fractions and numbers outside the datatype. Missing values pass: the model decides about them."""
+    """Raise ProtocolError for fractions and numbers outside the datatype.
+
+    Missing values pass, because the model handles them.
+    """
     limits = np.iinfo(TYPES[datatype])
     bad = ~np.isnan(values) & ((values != np.floor(values)) | (values < limits.min) | (values > limits.max))
     if bad.any():

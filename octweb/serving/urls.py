@@ -1,4 +1,4 @@
-"""Pages about the API."""
+"""URLs of the pages about the API."""
 
 from django.urls import path
 

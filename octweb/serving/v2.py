@@ -1,6 +1,6 @@
 """Open Inference Protocol over REST: health, metadata, inference.
 
-It answers for approved models that are served. Errors have the member `error`.
+The views answer for approved models that are served. Errors have the member `error`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def live(request: HttpRequest) -> HttpResponse:
 
 
 def ready(request: HttpRequest) -> HttpResponse:
-    """Report whether the database answers, without which the process cannot predict; 503 if not."""
+    """Report whether the database answers. Without it the process cannot predict, and the status is 503."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -52,7 +52,10 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 
 def errors(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Return errors as plain JSON, with status 400 for invalid data, as the protocol requires; None for a 500."""
+    """Return errors as plain JSON, with status 400 for invalid data, as the protocol requires.
+
+    Return None for a 500.
+    """
     if isinstance(error, ProtocolError | DataError):
         return Response(document(400, str(error)), status=400)
     response = exception_handler(error, context)
@@ -62,7 +65,10 @@ def errors(error: Exception, context: dict[str, Any]) -> Response | None:
 
 
 class ProtocolView(APIView):
-    """Base of the views that need a signed-in caller. The view reads the body itself, whatever its media type."""
+    """Base class of the views that need a signed-in caller.
+
+    Each view reads the body itself, whatever its media type.
+    """
 
     predict_scope = True
     query_parameters: frozenset[str] = frozenset()
@@ -77,7 +83,7 @@ class ProtocolView(APIView):
 def served_model(request: Request, name: str, version: str | None = None) -> TreeModel:
     """Return the model served under this name, by default in its default version, without its document.
 
-    Raises Http404, also if the caller may not call it, and Gone for a retired name.
+    Raises Http404 if there is none or the caller may not call it, and Gone for a retired name.
     """
     if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
         raise Http404(f"There is no version '{version[:20]}': versions are whole numbers such as 1.")
@@ -97,7 +103,7 @@ class Server(ProtocolView):
 
 
 class V2Model(ProtocolView):
-    """Inputs, outputs and versions of a model."""
+    """Show the inputs, outputs and versions of a model."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         model = served_model(request, name, version)
@@ -106,7 +112,7 @@ class V2Model(ProtocolView):
 
 
 class ModelReady(ProtocolView):
-    """Report whether a served model is ready: its document can be read; 503 if not."""
+    """Report whether a served model is ready, which means that its document can be read. If not, the status is 503."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         model = served_model(request, name, version)
@@ -119,14 +125,14 @@ class ModelReady(ProtocolView):
 
 
 class Config(ProtocolView):
-    """A model's configuration, as in the protocol's extension."""
+    """Show the configuration of a model, as in the protocol's extension."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         return Response(configuration(served_model(request, name, version)))
 
 
 class RepositoryIndex(ProtocolView):
-    """All served models, each version of a name separately."""
+    """List all served models. Each version of a name has an entry of its own."""
 
     def post(self, request: Request) -> Response:
         _index_body(limited(request._request))
@@ -144,7 +150,7 @@ def _entry(model: TreeModel) -> dict[str, str]:
 
 
 def _index_body(content: bytes) -> None:
-    """Raise ProtocolError unless this is a body of the extension. Its member `ready` is checked and ignored."""
+    """Raise ProtocolError unless this is a body of the extension. Its member `ready` is checked but ignored."""
     try:
         document = strict_json.loads(content) if content.strip() else {}
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Addresses of the Open Inference Protocol, below /v2."""
+"""URLs of the Open Inference Protocol, below /v2."""
 
 from django.urls import path, re_path
 

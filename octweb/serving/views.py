@@ -1,4 +1,4 @@
-"""The page about the API: tokens, example calls, errors and limits."""
+"""Show the page about the API: tokens, example calls, errors and limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ERRORS = (
 
 
 class TokenForm(SaidForm):
-    """The form of a new token."""
+    """Form of a new token."""
 
     name = forms.CharField(
         max_length=100, required=False, label="Name", help_text="where it is used, so that you recognise it"
@@ -60,7 +60,7 @@ class TokenForm(SaidForm):
 @login_required
 @never_cache
 def guide(request: HttpRequest) -> HttpResponse:
-    """Render the page. POST makes a token, whose secret only this response shows."""
+    """Render the page. POST creates a token, whose secret only this response shows."""
     form = TokenForm(request.POST or None)
     secret = ""
     if request.method == "POST" and form.is_valid():
@@ -103,9 +103,9 @@ def revoke(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def _example(request: HttpRequest) -> dict[str, Any]:
-    """Return example calls of a model of the user, else of an approved one, with an example row and its answer.
+    """Return example calls of a model, with an example row and its answer.
 
-    Return {} if the user may call no such model.
+    The model is one of the user's or else an approved one. Return {} if the user may call no such model.
     """
     user: Any = request.user
     models = TreeModel.objects.callable_by(user).select_related("family", "dataset")

@@ -1,7 +1,7 @@
 """Load in advance what the first call of a process needs.
 
-These are the views, parts for model pages, and the kernels of predictions. It opens no connection and starts no thread. So gunicorn
-can run it before it forks (`preload_app`), and the processes answer at once.
+These are the views, parts for model pages, and the kernels of predictions. Loading them opens no connection and starts
+no thread. So gunicorn can do it before it forks (`preload_app`), and the processes answer at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from trainer.tree.route import apply, flatten
 
 
 def warm(*, kernels: bool = True) -> None:
-    """Load all parts. Without `kernels`, the first call loads them, or compiles them, which takes seconds without a cache."""
+    """Load all parts.
+
+    Without `kernels`, the first call loads them, or compiles them if they are not cached, which takes seconds.
+    """
     get_resolver().url_patterns  # noqa: B018  (imports all views)
     warm_pages()
     if kernels:
@@ -34,6 +37,6 @@ def warm_pages() -> None:
 
 
 def warm_kernels() -> None:
-    """Load the kernels of prediction calls, compiled first if they are not cached."""
+    """Load the kernels of prediction calls. They are compiled first if they are not cached."""
     matrix = rows_matrix(b'{"rows":[{"a":1.5e0}]}', ("a",), 1)
     apply(flatten([(None, -1, -1)], ()), np.ones((1, 1)) if matrix is None else matrix)

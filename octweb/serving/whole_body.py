@@ -1,8 +1,8 @@
 """Read a long body of known length from the socket without copies.
 
-gunicorn collects a body in buffers that it copies several times. For a body of 800 kB that took longer than parsing its numbers.
-The members of gunicorn that are used here are public by name but not documented. With another than the tested version, the body is
-read through WSGI.
+gunicorn collects a body in buffers that it copies several times. For a body of 800 kB that took longer than parsing its
+numbers. The members of gunicorn that are used here have public names but are not documented. With other versions than
+the tested one, the body is read through WSGI.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ LONG = 20_000  # bytes; a shorter body gains nothing here
 
 
 def whole_body(stream: Any, length: int) -> bytes | bytearray:
-    """Read `length` bytes of `wsgi.input`, from which nothing was read before; fewer if the connection ends early."""
+    """Read `length` bytes of `wsgi.input`, from which nothing was read before.
+
+    Return fewer if the connection ends early.
+    """
     reader: Any = getattr(stream, "reader", None)
     if length < LONG or gunicorn.version_info[:2] != VERSION or type(reader) is not LengthReader:
         return bytes(stream.read(length))

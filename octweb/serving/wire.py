@@ -1,7 +1,8 @@
 """Handle chunked, compressed, long, truncated and unread HTTP bodies.
 
-A response sent before the body was read leaves the rest of the body on the connection, where the server would read it as the next
-call. So the rest is read and dropped. Beyond a limit the connection is closed instead, and the response announces it.
+If a response is sent before the body was read, the rest of the body stays on the connection, and the server would read
+it as the next call. So the rest is read and dropped. Beyond a limit the connection is closed instead, and the response
+announces it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class CutOff(BadRequest):
-    """The connection ended before the body did."""
+    """The connection ended before the body was complete."""
 
 
 class Body:
@@ -59,7 +60,7 @@ class Body:
         return iter(self.readline, b"")
 
     def drop(self) -> bool:
-        """Read the rest of the body. Return False if it is too long or does not arrive."""
+        """Read and drop the rest of the body. Return False if it is too long or does not arrive."""
         if self.unread > DROPPED:
             return False
         try:
@@ -138,7 +139,10 @@ def _is_form(environ: dict[str, Any]) -> bool:
 
 
 def _weight(environ: dict[str, Any]) -> int:
-    """Return the budget for a byte of the body: a page's form takes more than JSON, a form with files none."""
+    """Return the budget for a byte of the body.
+
+    A page's form takes more than JSON, and a form with files takes none.
+    """
     return {"multipart/form-data": 0, "application/x-www-form-urlencoded": FORM_WEIGHT}.get(_kind(environ), 1)
 
 
@@ -214,7 +218,8 @@ def _send(
 ) -> Iterable[bytes]:
     """Start the response and return its body.
 
-    The rest of the request body is discarded first; if it cannot be, the connection is closed after the response.
+    The rest of the request body is discarded first. If this is not possible, the connection is closed after the
+    response.
     """
     body = environ["wsgi.input"]
     if closing or (isinstance(body, Body) and not _drop_body(environ, body)):
@@ -238,7 +243,10 @@ def _drop_body(environ: dict[str, Any], body: Body) -> bool:
 
 
 def close_after(start_response: Callable[..., Any]) -> None:
-    """Let gunicorn close the connection after the response, and announce this in the response. A header alone would not close it."""
+    """Let gunicorn close the connection after the response, and announce this in the response.
+
+    A header alone would not close it.
+    """
     force = getattr(getattr(start_response, "__self__", None), "force_close", None)
     if force is not None:
         force()
@@ -247,7 +255,10 @@ def close_after(start_response: Callable[..., Any]) -> None:
 def _compress_response(
     environ: dict[str, Any], headers: list[tuple[str, str]], result: Iterable[bytes]
 ) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
-    """Compress the response as the caller accepts. Streams, short or already encoded responses, and responses to HEAD stay unchanged."""
+    """Compress the response in a coding that the caller accepts.
+
+    Streams, short or already encoded responses, and responses to HEAD stay unchanged.
+    """
     header_values = {name.lower(): value for name, value in headers}
     short = int(header_values.get("content-length", "0")) < SMALLEST
     looked = "accept-encoding" in header_values.get("vary", "").lower()
@@ -266,7 +277,7 @@ def _compress_response(
 
 
 def coding_headers(coding: str, length: int, vary: str = "") -> list[tuple[str, str]]:
-    """Return the headers of a response that may be compressed; `coding` is empty if it is not."""
+    """Return the headers of a response that may be compressed. `coding` is "" if it is not."""
     coded_headers = [
         ("Content-Length", str(length)),
         ("Vary", f"{vary}, Accept-Encoding" if vary else "Accept-Encoding"),

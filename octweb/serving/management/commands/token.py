@@ -1,4 +1,4 @@
-"""`manage.py token USERNAME`: make an API token and print it."""
+"""Create an API token and print it: `manage.py token USERNAME`."""
 
 from __future__ import annotations
 
