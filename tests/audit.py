@@ -1,6 +1,7 @@
-"""Check pinned packages against the advisory database (pip-audit); part of `make lint`.
+"""Check pinned packages against the advisory database with pip-audit, as a part of `make lint`.
 
-Fails where a pinned package has a known weakness that is not accepted below. Without a network it says so and ends well.
+It fails if a pinned package has a known weakness that is not accepted below. Without a network it reports this and
+succeeds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ACCEPTED: dict[str, str] = {}  # advisory → why it does not concern octweb
 
 
 def advisories(report: dict[str, Any]) -> list[str]:
-    """One line for each weakness that is not accepted."""
+    """Return one line for each weakness that is not accepted."""
     return [
         f"{package['name']} {package['version']}: {found['id']}, mended in {', '.join(found['fix_versions']) or 'no version yet'}"
         for package in report["dependencies"]
@@ -29,7 +30,7 @@ def advisories(report: dict[str, Any]) -> list[str]:
 
 
 def pins(folder: Path) -> Path:
-    """Return all pins in one file, without the lines that name other files."""
+    """Write all pins to one file, without the lines that name other files, and return its path."""
     lines = [line for name in FILES for line in (ROOT / name).read_text().splitlines() if "==" in line]
     path = folder / "pins.txt"
     path.write_text("\n".join(lines) + "\n")

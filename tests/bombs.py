@@ -15,7 +15,10 @@ MEGABYTE = 1_000_000
 
 
 def _packed(head: bytes, unit: bytes, megabytes: float) -> bytes:
-    """gzip of `head` and then `unit` again and again, made without ever having it in memory."""
+    """Return the gzip file of `head` followed by many repetitions of `unit`.
+
+    Its content is never in memory as a whole.
+    """
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     block = unit * max(1, MEGABYTE // len(unit))
     parts = [packer.compress(head)]
@@ -36,7 +39,7 @@ def _many_columns(megabytes: float) -> bytes:
     return _packed(head, b"," * (width - 1) + b"\n", megabytes)
 
 
-# Name of a bomb → its file name, and a function from megabytes after unpacking to the file.
+# Name of each bomb → its file name, and a function that makes the file from its size in megabytes after unpacking.
 BOMBS: dict[str, tuple[str, Callable[[float], bytes]]] = {
     "empty lines": ("t.csv.gz", lambda mb: _packed(b"a,b\n", b"\n", mb)),
     "lines of one cell": ("t.csv.gz", lambda mb: _packed(b"a\n", b"x\n", mb)),
@@ -55,6 +58,6 @@ BOMBS: dict[str, tuple[str, Callable[[float], bytes]]] = {
 
 
 def bombs(megabytes: float) -> Iterator[tuple[str, str, bytes]]:
-    """Name, file name, content."""
+    """Yield the name, the file name and the content of each bomb."""
     for name, (file_name, make) in BOMBS.items():
         yield name, file_name, make(megabytes)

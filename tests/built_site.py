@@ -18,8 +18,11 @@ needs_mkdocs = pytest.mark.skipif(
 
 
 def built_site(factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the site, built strictly; the process that asks first builds it, and the others wait."""
-    # Under pytest-xdist, each process has a folder of its own below the folder of the run.
+    """Return the folder of the site, which was built strictly.
+
+    The first process that calls this builds the site, and the others wait.
+    """
+    # Under pytest-xdist, each process has its own folder below the folder of the run.
     shared = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
     folder = shared / "docs-site"
     said = shared / "docs-site.built"
@@ -32,8 +35,8 @@ def built_site(factory: pytest.TempPathFactory) -> Path:
 
 
 def _build(folder: Path) -> str:
-    """Build the site; return the error, or ""."""
-    # No server listens at this proxy, so a build that downloads something fails.
+    """Build the site. Return the error, or ""."""
+    # No server listens at this proxy, so a build fails if it downloads something.
     nowhere = {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(
         [PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],

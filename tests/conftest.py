@@ -1,4 +1,4 @@
-"""Fixtures for all tests: benchmark data, users, and a separate data folder."""
+"""Fixtures of all tests: benchmark data, users, and a separate data folder."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def bench_data() -> Path:
-    """Return the folder of the shared benchmark data, existing or not."""
+    """Return the folder of the shared benchmark data, whether it exists or not."""
     return Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
 
 
 def pytest_collection_modifyitems(config, items):
-    """Files with slow tests first: workers take whole files, and none is to be left with a long one at the end."""
+    """Order files with slow tests first.
+
+    Worker processes take whole files, so no long one should be left at the end. With `--only-database`, leave out tests
+    without a database.
+    """
     if config.getoption("--only-database"):
         items[:] = [item for item in items if _uses_database(item)]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
@@ -39,13 +43,13 @@ def _uses_database(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def count(pytestconfig) -> int:
-    """Random instances for each variant on each back end."""
+    """Number of random instances for each variant on each back end."""
     return pytestconfig.getoption("--instances")
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The shared benchmark data; the test is skipped where they are absent."""
+    """Folder of the shared benchmark data. The test is skipped where they are absent."""
     folder = bench_data()
     if not (folder / "manifest.json").exists():
         pytest.skip("the shared benchmark data are not here; set OCTWEB_BENCH_DATA")
@@ -54,7 +58,7 @@ def data_folder() -> Path:
 
 @pytest.fixture
 def media(settings, tmp_path):
-    """Uploaded files go to a folder of this test alone, and static files need no manifest."""
+    """Folder for the uploaded files of this test. Static files need no manifest."""
     settings.MEDIA_ROOT = tmp_path / "files"
     settings.STORAGES = {
         "default": {
@@ -68,7 +72,7 @@ def media(settings, tmp_path):
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_passwords():
-    # The usual hash is slow on purpose, and would take half a second for each user of each test.
+    # The usual hash is slow on purpose and would take half a second for each user of each test.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
@@ -92,7 +96,10 @@ def _light_flush():
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_thread_that_writes_counts():
-    """Some test modules import octweb.wsgi, also before this fixture. Its thread would write counts in the middle of a test."""
+    """Keep the thread of `octweb.wsgi` from writing counts in the middle of a test.
+
+    Some test modules import octweb.wsgi, some even before this fixture runs.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tally, "begin_with", lambda listener: None)
         patch.setattr(tally._state, "listener", None)
@@ -101,7 +108,7 @@ def _no_thread_that_writes_counts():
 
 @pytest.fixture(scope="session", autouse=True)
 def _fork_server():
-    """Jobs of the tests are forks, as those of a worker are, and so are the scripts that tests start (`tests/processes.py`)."""
+    """Run jobs of the tests as forks, like those of a worker, and also the scripts that tests start (`tests/processes.py`)."""
     fork_server.program = lambda: [sys.executable, str(ROOT / "tests" / "fork_server.py")]
     fork_server.keep()
     yield

@@ -1,8 +1,9 @@
 """Build and test the image of deploy/Dockerfile with docker or podman: `python -m tests.container`.
 
-It is built as anybody would build it, from the project's folder with the images and packages of the public registries. In it a tree is
-proved, and the web server answers with a read-only root, as the user of the image and without any capability. Where there is no engine, or
-the engine reaches no registry, this says so and ends with 0, or with 1 where OCTWEB_CONTAINER=1 asks for the image.
+It is built as users build it, in the project's folder with the images and packages of the public registries. In the
+image, a tree is proved, and the web server must answer with a read-only root, as the user of the image and without any
+capability. If there is no engine, or if it reaches no registry, this program says so and ends with 0, or with 1 if
+OCTWEB_CONTAINER=1 requires the image.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ READY = (
 
 
 class NotHere(Exception):
-    """The image cannot be built on this machine, which says nothing of the image; the message is the reason."""
+    """The image cannot be built on this machine. The message is the reason, which says nothing about the image."""
 
 
 class Broken(Exception):
-    """The image, or what runs in it, is not as it should be."""
+    """The image, or a program in it, does not work as it should."""
 
 
 class Engine:
-    """docker or podman on this machine; raises NotHere where none answers."""
+    """docker or podman on this machine. Raises NotHere if none answers."""
 
     def __init__(self) -> None:
         reasons = []
@@ -57,18 +58,18 @@ class Engine:
         raise NotHere("; ".join(reasons))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """One command of the engine, with what it printed."""
+        """Run one command of the engine, and return its result with its output."""
         return subprocess.run([self.name, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
     def must(self, *arguments: str) -> str:
-        """Standard output of a command that has to succeed; raises Broken."""
+        """Return the standard output of a command that must succeed. Raises Broken."""
         done = self.run(*arguments)
         if done.returncode:
             raise Broken(f"{self.name} {' '.join(arguments)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
         return done.stdout.strip()
 
     def reach(self) -> None:
-        """Have the images that the Dockerfile begins with, and a package within one; raises NotHere."""
+        """Pull the base images of the Dockerfile, and download a package within one. Raises NotHere if this fails."""
         bases = list(dict.fromkeys(re.findall(r"^FROM (\S+)", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)))
         for base in bases:
             if self.run("image", "inspect", base).returncode and (done := self.run("pull", base)).returncode:
@@ -84,7 +85,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def tried(engine: Engine, image: str) -> int:
-    """Build the image and try it; returns its bytes. Raises Broken."""
+    """Build the image and test it. Return its size in bytes. Raises Broken."""
     engine.must("build", "--file", str(DOCKERFILE), "--tag", image, ".")
     if (user := engine.must("run", "--rm", *LOCKED, image, "id", "-u")) != "10001":
         raise Broken(f"the image runs as user {user}")

@@ -1,4 +1,4 @@
-"""Count Python function calls: a measure of work that does not depend on the machine."""
+"""Count Python function calls, a measure of work that does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def calls_of(action: Callable[[], Any]) -> int:
-    """Return how many Python functions `action` calls in this thread."""
+    """Return the number of Python functions that `action` calls in this thread."""
     count = 0
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:

@@ -1,7 +1,7 @@
-"""Test environment, loaded before Django's settings: tests never touch a real installation.
+"""Test environment, loaded before Django's settings. Tests never touch a real installation.
 
-`--instances` is how many random instances each variant of a solver gets on each back end; `--only-database` leaves out what says
-the same on every database.
+`--instances` is the number of random instances for each variant of a solver on each back end. `--only-database` leaves
+out tests whose results are the same on every database.
 """
 
 import atexit
@@ -18,7 +18,7 @@ os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"o
 # full speed.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# workers of tests end after a job or two, so a fork server would not pay; the tests' own process keeps one
+# workers of tests end after a job or two, so a fork server would not pay for itself; the tests' own process keeps one
 os.environ["OCTWEB_FORK_SERVER"] = "0"
 # Playwright's synchronous driver runs an event loop in the thread of the tests, where Django would refuse to work.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -30,7 +30,7 @@ def pytest_addoption(parser):
 
 
 def pytest_sessionstart():
-    gc.disable()  # nearly all objects that collection makes stay until the end
+    gc.disable()  # nearly all objects that are created during collection stay until the end
 
 
 def pytest_collection_finish():

@@ -1,4 +1,4 @@
-"""A fork server for test workers that is a fork of the worker, and so need not load everything again."""
+"""Fork server for test workers that is a fork of the worker, and therefore need not load everything again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from octweb.jobs.management.commands.fork_server import _serve, set_up_process
 
 
 class Fork:
-    """A forked process, with what is used of `subprocess.Popen`."""
+    """Forked process with those members of `subprocess.Popen` that the fork server uses."""
 
     def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
         self.pid = pid
@@ -37,7 +37,7 @@ class Fork:
 
 
 class ForkOfWorker(ForkServer):
-    """To be made before the worker has threads."""
+    """Fork server that is a fork of this process. It must be created before the worker has threads."""
 
     def _begun(self) -> Fork:
         (orders, stdin), (stdout, answers) = os.pipe(), os.pipe()
@@ -54,7 +54,7 @@ class ForkOfWorker(ForkServer):
         return Fork(pid, os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", 0))
 
     def _serve(self) -> None:
-        """The life of the fork, and of each of its own forks: the latter run the program of the jobs."""
+        """Serve orders in the fork. Each of its own forks returns from `_serve` and runs the program of a job."""
         order = _serve()
         if order is None:
             os._exit(0)

@@ -1,4 +1,4 @@
-"""The fork server of the tests: like `manage.py fork_server`, but it also runs scripts."""
+"""Fork server of the tests. It works like `manage.py fork_server`, but also runs scripts."""
 
 import os
 import runpy

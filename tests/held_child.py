@@ -1,6 +1,6 @@
-"""`manage.py predict` that pauses after its first piece of rows while the file OCTWEB_TEST_HOLD exists.
+"""Run `manage.py predict`, and pause after the first piece of rows while the file OCTWEB_TEST_HOLD exists.
 
-So a test meets the child in the middle of its work on a machine of any speed, with a small file.
+So a test with a small file finds the child process in the middle of its work on a machine of any speed.
 """
 
 import os

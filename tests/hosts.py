@@ -28,12 +28,12 @@ from urllib.parse import urlsplit, urlunsplit
 from tests.torture.site import ENDED, LEASE, PATIENCE, Broken, Site, hard_csv, multipart, small_csv
 
 BUCKET = "octweb-hosts"
-CUTS = 20  # runs that may end before the host is cut off
+CUTS = 20  # attempts to cut off a host before its run ends
 KEYS = {"AWS_ACCESS_KEY_ID": "octweb", "AWS_SECRET_ACCESS_KEY": "not a secret", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 class Link:
-    """A wire from an address that a host sees to a server; while it is cut nothing passes."""
+    """Connection from an address that a host sees to a server. While it is cut, nothing passes."""
 
     def __init__(self, at: str, to: tuple[str, int]) -> None:
         self.to = to
@@ -82,7 +82,7 @@ class Link:
 
 
 class Host:
-    """A folder, a network, and links to the database and the bucket."""
+    """Host with a folder, a network, and links to the database and the bucket."""
 
     def __init__(self, number: int, folder: Path, database: str, bucket: str, *, namespaces: bool) -> None:
         self.folder = folder
@@ -133,7 +133,7 @@ class Host:
 
 
 class Hosts(Site):
-    """The site of the torture campaign with every worker on a host of its own."""
+    """Site of the torture campaigns with a separate host for each worker."""
 
     def __init__(self, folder: Path, workers: int, database: str, bucket: str, *, namespaces: bool) -> None:
         (folder / "web").mkdir()
@@ -164,11 +164,11 @@ class Hosts(Site):
         return process
 
     def run_folders(self) -> list[Path]:
-        """Each worker host has folders of its own."""
+        """Return the folders in which the hosts keep their runs."""
         return [host.folder / "runs" for host in self.hosts]
 
     def folders_of(self, host: Host) -> set[str]:
-        """The runs that the host works on now."""
+        """Return the ids of the runs on which the host works now."""
         return {path.name for path in (host.folder / "runs").glob("*")}
 
     def stop(self) -> None:
@@ -203,10 +203,10 @@ def taken_back(run: dict[str, Any]) -> bool:
 
 
 def cut_in_mid_run(site: Hosts) -> tuple[list[str], Host]:
-    """Cut a host off while it trains; return the runs tried and the host. The last run was taken back.
+    """Cut a host off while it trains. Return the ids of all runs that were started, and the host.
 
-    A run may end just before its host is cut off, for instance at its time limit. Nothing is learned from
-    such a run, so the next one is tried. A host that is cut off can end no run.
+    A run may end just before its host is cut off, for example at its time limit. Such a run shows nothing, so another
+    one is started. The last one was taken back, because a host that is cut off can end no run.
     """
     tried: list[str] = []
     for attempt in range(1, CUTS + 1):
@@ -229,7 +229,7 @@ def cut_in_mid_run(site: Hosts) -> tuple[list[str], Host]:
 
 
 def campaign(site: Hosts, amount: int) -> list[str]:
-    """Ask, kill, cut, and check; returns what was seen."""
+    """Start runs, kill a worker, cut a host off, and check the results. Return the observations."""
     seen = []
     tried, cut = cut_in_mid_run(site)
     seen.append(f"a host was cut off in mid-run: its run was taken back after the lease of {LEASE} s")
@@ -245,7 +245,7 @@ def campaign(site: Hosts, amount: int) -> list[str]:
     site.workers.remove(victim)
     cut.mend()
     site.start_worker_on(host)
-    site.hosts = [h for h in site.hosts if h is not host] + [host]  # keeps the same order as site.workers
+    site.hosts = [h for h in site.hosts if h is not host] + [host]  # keeps the same order as `site.workers`
     seen.append("the other host's worker was killed, and the first host came back to the network")
     every = [*tried, *asked]
     site.wait(
@@ -263,7 +263,7 @@ def campaign(site: Hosts, amount: int) -> list[str]:
 
 
 def served(site: Hosts) -> list[str]:
-    """Everything that came out is served by the web host."""
+    """Check that the web host serves all results. Return the observations."""
     if (site.folder / "runs").exists():
         raise Broken("the web host has a folder of runs: something was trained there")
     model = site.call("GET", "/api/v1/models/")[1]["results"][0]

@@ -1,4 +1,4 @@
-"""Write requirements*.txt with exact versions, each from requirements*.in in a fresh environment."""
+"""Write requirements*.txt with exact versions, each from requirements*.in in a new environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ HEADER = "# Made by `make lock` from {name}.in; do not edit.\n"
 
 
 def lock(name: str, below: set[str]) -> set[str]:
-    """Install {name}.in into a new environment and write what is there beyond `below`; returns all pins."""
+    """Install {name}.in in a new environment, and write the pins of its packages except those in `below`.
+
+    Return all pins.
+    """
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check"]

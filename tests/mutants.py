@@ -47,7 +47,7 @@ MOST_BYTES = 4 << 30  # memory that the tests may use, because a mutant may loop
 
 @dataclass(frozen=True)
 class Mutant:
-    """A module with one change."""
+    """Module with one change."""
 
     path: str
     operator: str
@@ -80,7 +80,7 @@ class ChangedModule(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def mutants_of(path: str) -> Iterator[Mutant]:
-    """Return each change of a module that alters more than annotations and docstrings."""
+    """Yield each change of a module that alters more than annotations and docstrings."""
     source = (ROOT / path).read_text(encoding="utf-8")
     tree = get_ast(source)
     unchanged = executed(source)
@@ -118,7 +118,7 @@ def executed(source: str) -> str:
 
 
 def survivors_of(mutants: list[Mutant], tests: str, seconds: float, processes: int) -> list[Mutant]:
-    """Run the tests against each mutant in a fork; return those with which all tests pass within `seconds`."""
+    """Run the tests against each mutant in a fork. Return the mutants with which all tests pass within `seconds`."""
     waiting = mutants[::-1]
     running: dict[int, tuple[Mutant, float]] = {}
     survivors = []
@@ -143,7 +143,7 @@ def survivors_of(mutants: list[Mutant], tests: str, seconds: float, processes: i
 
 
 def run_tests(tests: str, mutant: Mutant | None) -> bool:
-    """In a fork: return whether a test fails."""
+    """Return whether a test fails. This must run in a fork."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     if mutant is not None:
@@ -154,7 +154,7 @@ def run_tests(tests: str, mutant: Mutant | None) -> bool:
 
 
 def targets(arguments: list[str]) -> Iterator[tuple[str, str]]:
-    """Return modules and their tests: those that are named, or all that GUARDS lists."""
+    """Yield modules and their tests: the named modules, or all that GUARDS lists."""
     for pattern, tests in GUARDS.items():
         paths = ROOT.glob(f"{pattern}/**/*.py" if (ROOT / pattern).is_dir() else pattern)
         for path in sorted(path.relative_to(ROOT) for path in paths):
@@ -163,7 +163,7 @@ def targets(arguments: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def measure(tests: str) -> float:
-    """Return the seconds that the tests take without a change; they must pass."""
+    """Return the seconds that the tests take without a change. Exit if they fail."""
     start = time.monotonic()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""Run scripts as forks of a process that has loaded everything, which takes a tenth of a start."""
+"""Run scripts as forks of a process that has loaded everything, which takes a tenth of the time of a new process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WORKER = ROOT / "tests" / "worker_on_test_database.py"
 
 
 def start(script: Path, *arguments: object, folder: Path, **environment: str) -> ForkedProcess:
-    """The script in `folder`, which gets its output as `stdout` and `stderr`.
+    """Start the script in `folder`, with its output in the files `stdout` and `stderr` there.
 
-    Variables that are read when Django is loaded come too late and are refused here.
+    Variables that are read when Django is loaded would come too late, so they are refused here.
     """
     assert not [name for name in environment if name.startswith(AT_LOADING) and not name.startswith("OCTWEB_TEST_")]
     server = living(environment_of_child())
@@ -33,14 +33,17 @@ def start(script: Path, *arguments: object, folder: Path, **environment: str) ->
 
 
 def start_worker(*arguments: str, folder: Path, files: Path) -> ForkedProcess:
-    """Return a worker on the database of the running test, whose address no fork knows by itself, as no child does."""
+    """Start a worker on the database of the running test.
+
+    A fork does not know the name of this database, so it is passed on, like the folder of the files.
+    """
     database = {key: value for key, value in connection.settings_dict.items() if key not in ("TEST", "ATOMIC_REQUESTS")}
     environment = {"OCTWEB_TEST_DATABASE": json.dumps(database, default=str), "OCTWEB_TEST_FILES": str(files)}
     return start(WORKER, *arguments, folder=folder, **environment)
 
 
 def manage(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:
-    """`manage.py` with these arguments until its end; relative paths are of `folder`."""
+    """Run `manage.py` with these arguments, and wait for its end. Relative paths are relative to `folder`."""
     with tempfile.TemporaryDirectory() as name:
         folder = folder or Path(name)
         process = start(MANAGE, *arguments, folder=folder)

@@ -1,4 +1,4 @@
-"""Group many random cases into a few test items, because pytest's overhead per item exceeds most cases."""
+"""Group many random cases into a few test items, because pytest's overhead per item exceeds the time of most cases."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-AT_ONCE = 30  # cases of an item
+AT_ONCE = 30  # number of cases in an item
 
 
 def seeds(count: int) -> Callable[[Callable[..., None]], Any]:
-    """Runs a test for each `seed` in range(count), several of them in an item; an error says for which one.
+    """Run a test for each `seed` in range(count), several of them in one item. An error names its seed.
 
-    The cases of an item share the fixtures of the test, so this is for tests that can be repeated with them.
+    The cases of an item share the fixtures of the test, so the test must be repeatable with them.
     """
 
     def decorate(test: Callable[..., None]) -> Any:
@@ -32,7 +32,7 @@ def seeds(count: int) -> Callable[[Callable[..., None]], Any]:
         first = inspect.Parameter("first", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         others = [p for name, p in signature.parameters.items() if name != "seed"]
         several.__signature__ = signature.replace(parameters=[first, *others])  # type: ignore[attr-defined]
-        del several.__wrapped__  # pytest would look at the parameters of the test behind it
+        del several.__wrapped__  # pytest would otherwise take the parameters of the wrapped test
         return pytest.mark.parametrize("first", range(0, count, AT_ONCE))(several)
 
     return decorate

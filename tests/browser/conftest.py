@@ -36,12 +36,12 @@ CARD = """<section class="card"><header><h2>{name}</h2></header><div class="body
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """A headless Chromium; the test is skipped where there is none."""
+    """Headless Chromium. The test is skipped where there is none."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip("no Chromium found; install it (apt-get install chromium)")
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    sync.expect.set_options(timeout=120_000)  # the windows of the tests have the same limit
+    sync.expect.set_options(timeout=120_000)  # the pages of the tests have the same limit
     with sync.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield chromium
@@ -50,13 +50,13 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def all_windows(browser: Any) -> Windows:
-    """The windows of all tests of this process."""
+    """Windows of all tests of this process."""
     return Windows(browser)
 
 
 @pytest.fixture
 def windows(all_windows: Windows) -> Iterator[Windows]:
-    """Lend windows to a test, and take them back at its end."""
+    """Lend windows to a test, and take them back when it ends."""
     yield all_windows
     all_windows.give_back()
 
@@ -75,7 +75,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address and the folder of a server of the static files, with the content security policy of the product."""
+    """URL and folder of a server of the static files, which sends the content security policy of octweb."""
     folder = tmp_path_factory.mktemp("site")
     for file in STATIC.iterdir():
         if file.is_file():
@@ -90,7 +90,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
 
 @pytest.fixture
 def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
-    """A function of figures by name, theme and width that opens a page of them and waits until all are drawn."""
+    """Function that opens a page with figures and waits until all of them are drawn.
+
+    It takes the figures by name, and a theme and a width.
+    """
     address, folder = site
 
     def show(figures: dict[str, Any], *, theme: str = "light", width: int = 1440, body: str = "") -> Any:
@@ -114,7 +117,7 @@ def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
 
 @pytest.fixture
 def page(windows, live_server):
-    """A page that fails the test on any error of a script and any refusal by the content security policy."""
+    """Page that collects every script error and every refusal by the content security policy in `trouble`."""
     page = windows.page()
     page.trouble = []
     complaints(page, page.trouble, only="error", but="status of 4")

@@ -17,12 +17,15 @@ def folder() -> Path | None:
 
 
 def picture(page: Any, name: str, *, whole: bool = True, part: str = "", wait: int = 800) -> None:
-    """The page (`whole`: all of it, else what the window shows; or one `part`) as WebP, as good as 150 kB allow."""
+    """Save a picture of the page as WebP, in the best quality that needs at most 150 kB.
+
+    It shows the whole page, only the visible part (not `whole`), or one `part`.
+    """
     if (where := folder()) is None:
         return
     page.wait_for_timeout(wait)  # by then the figures are drawn
     if part:
-        # A pane with a scroll bar of its own draws only what is in sight.
+        # A pane with its own scroll bar draws only what is visible.
         page.locator(part).scroll_into_view_if_needed()
     session = page.context.new_cdp_session(page)
     clip = page.evaluate(CLIP, [part, whole]) | {"scale": 1}

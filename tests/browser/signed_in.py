@@ -1,4 +1,4 @@
-"""Sign in users without the pages for it, which saves two page loads per test."""
+"""Sign in users without the sign-in page, which saves two page loads per test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.test import Client
 
 
 def signed_in(context: Any, base: str, name: str) -> None:
-    """Give the browser's context the cookie of a session of this user."""
+    """Add the cookie of a session of this user to the browser's context."""
     client = Client()
     client.force_login(get_user_model().objects.get(username=name))
     context.add_cookies([{"name": key, "value": found.value, "url": base} for key, found in client.cookies.items()])

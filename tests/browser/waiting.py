@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 from typing import Any
 
-PATIENCE = 120  # seconds; enough for a slow machine, and a fast one never waits so long
-# A form that asks again while a request is under way aborts that request. Htmx then logs these two lines.
+PATIENCE = 120  # seconds, enough for a slow machine; a fast one never waits so long
+# A form that sends a request while another one is in progress aborts that one. Htmx then logs these two lines.
 ABORTED = ("htmx:afterRequest, ", "htmx:sendAbort, ")
 WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-# Number of figures in sight that are not drawn yet, and of parts that are still to be fetched.
+# Number of visible figures that are not drawn yet, and of parts that are not loaded yet.
 UNDER_WAY = """[...document.querySelectorAll('.figure, [hx-trigger=load]')].filter((e) => e.checkVisibility()
   && e.getBoundingClientRect().top < innerHeight && e.getBoundingClientRect().bottom > 0
   && !e.classList.contains('note') && !e.querySelector('.main-svg')).length"""
 
 
 def until(page: Any, expression: str) -> None:
-    """Waits for an expression; Playwright's own waiting evaluates it again inside the page, which its policy may forbid."""
+    """Wait until an expression is true.
+
+    Playwright's own function would evaluate the expression inside the page, which the page's policy may forbid.
+    """
     end = time.monotonic() + PATIENCE
     while not page.evaluate(expression):
         assert time.monotonic() < end, f"never true: {expression}"
@@ -24,7 +27,10 @@ def until(page: Any, expression: str) -> None:
 
 
 def overflow(page: Any) -> int:
-    """Return the pixels by which a page is too wide; a figure follows the window a moment later."""
+    """Return the number of pixels by which a page is too wide.
+
+    Wait for figures, which follow the size of the window a moment later.
+    """
     end = time.monotonic() + PATIENCE / 4
     while (over := page.evaluate(WIDER)) > 0 and time.monotonic() < end:
         page.wait_for_timeout(50)
@@ -32,18 +38,21 @@ def overflow(page: Any) -> int:
 
 
 def drawn(page: Any, figure: str) -> None:
-    """Waits for a figure with all that it answers to: its pictures to take away are offered at the same moment."""
+    """Wait until a figure is drawn and reacts to input. Its buttons for pictures appear at the same moment."""
     page.wait_for_selector(f"{figure}.js-plotly-plot + .take", state="attached")
 
 
 def calm(page: Any) -> None:
-    """Waits until all that is in sight is there, so that nothing moves any more."""
+    """Wait until everything visible is loaded and drawn, so that nothing moves any more."""
     page.wait_for_load_state("networkidle")
     until(page, f"{UNDER_WAY} === 0")
 
 
 def choose_last_point(page: Any, figure: str) -> None:
-    """A click on the last point of a figure once its words show that the pointer is on it: what is above may still move it."""
+    """Click on the last point of a figure once its label shows that the pointer is on it.
+
+    Before that, parts above the figure may still move it.
+    """
     calm(page)
     point = page.locator(f"{figure} .points path.point").last
     words = page.locator(f"{figure} .hoverlayer .hovertext").first
@@ -63,12 +72,15 @@ def choose_last_point(page: Any, figure: str) -> None:
 
 
 def address(page: Any) -> str:
-    """Return the page's current address. Playwright learns of a script's change a moment later."""
+    """Return the current URL of the page. Playwright notices a change by a script only a moment later."""
     return page.evaluate("location.href")
 
 
 def complaints(page: Any, kept: list[str], *, only: str = "", but: str = "") -> None:
-    """Append console messages (`only` this kind, `but` with these words) and script errors to `kept`."""
+    """Append console messages and script errors to `kept`.
+
+    `only` limits the messages to this kind, and `but` excludes those with these words.
+    """
 
     def on_line(line: Any) -> None:
         expected = (only and line.type != only) or (but and but in line.text) or line.text.startswith(ABORTED)

@@ -1,4 +1,7 @@
-"""Browser windows that tests share, because a new one starts a process and compiles all scripts again."""
+"""Browser windows that tests share.
+
+A new window starts a process and compiles all scripts again.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from urllib.parse import urlsplit
 
 
 class Windows:
-    """Reusable browser contexts, by their options. A returned one is empty, and is preferred to a new one."""
+    """Reusable browser contexts, by their options. A returned one is emptied, and is preferred to a new one."""
 
     def __init__(self, browser: Any) -> None:
         self._browser = browser
@@ -15,7 +18,7 @@ class Windows:
         self._taken: list[tuple[dict[str, Any], Any]] = []
 
     def take(self, **options: Any) -> Any:
-        """Return a context without cookies and storage that no other page of the test has."""
+        """Return a context without cookies and storage, which no other page of the test uses."""
         found = next((kept for kept in self._free if kept[0] == options), None)
         if found is not None:
             self._free.remove(found)
@@ -26,7 +29,7 @@ class Windows:
         return found[1]
 
     def page(self, *, width: int = 1440, height: int = 900, dark: bool = False, **options: Any) -> Any:
-        """Return a page of this size and theme in a context of its own."""
+        """Return a page of this size and theme in a separate context."""
         page = self.take(**options).new_page()
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light")
@@ -34,7 +37,7 @@ class Windows:
         return page
 
     def give_back(self) -> None:
-        """Return all borrowed contexts, cleared of what a test left in them."""
+        """Take back all lent contexts, and remove what the test left in them."""
         for options, context in self._taken:
             _empty(context)
             self._free.append((options, context))

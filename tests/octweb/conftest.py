@@ -1,4 +1,4 @@
-"""Models and clients for tests of pages, API and protocol."""
+"""Fixtures of octweb's tests: models and clients for pages, API and protocol."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def approved(model, staff):
 
 @pytest.fixture
 def client_of(db):
-    """An API client with a token of this user; no user: no token."""
+    """Function that creates an API client with a token of a user, or without a token if no user is given."""
 
     def make(user=None, **changes):
         client = APIClient(raise_request_exception=True)
@@ -62,7 +62,10 @@ def client_of(db):
 
 @pytest.fixture
 def open_connection():
-    """Requests come through WSGI; its end would close the connection that holds the test's transaction."""
+    """Keep the database connection open after a request through WSGI.
+
+    The end of such a request would close the connection that holds the test's transaction.
+    """
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
     yield

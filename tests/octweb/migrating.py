@@ -1,6 +1,7 @@
-"""Migrate with the original migrations, as if none of octweb's were squashed.
+"""Migrate with the original migrations, as if octweb had no squashed ones.
 
-Run as a program, it migrates fresh SQLite files both ways and prints their schemas as JSON; see test_squashed_migrations.
+As a program, it migrates empty SQLite files in both ways and prints their schemas as JSON (see
+test_squashed_migrations).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SQUASHED = ("batch", "datasets", "experiments", "registry", "runs", "workbench")
 
 
 class OriginalLoader(MigrationLoader):
-    """Leaves out octweb's squashed migrations."""
+    """Migration loader without octweb's squashed migrations."""
 
     def load_disk(self) -> None:
         super().load_disk()
@@ -37,15 +38,15 @@ def original_executor() -> MigrationExecutor:
 
 
 def migrate_with_originals(targets: Sequence[Target]) -> StateApps:
-    """Migrate forwards or backwards with the original migrations, and return the models of that state."""
+    """Migrate forwards or backwards with the original migrations. Return the models of that state."""
     original_executor().migrate(targets)
     return original_executor().loader.project_state(targets).apps
 
 
 def migrate_forwards_with_originals(targets: Sequence[Target]) -> StateApps:
-    """Migrate an older database to `targets` and what they depend on, and return the models of that state.
+    """Migrate an older database to `targets` and their dependencies. Return the models of that state.
 
-    Unlike `migrate_with_originals`, it never goes back to a target that another target has passed.
+    Unlike `migrate_with_originals`, this never migrates backwards to a target that another target has passed.
     """
     executor = original_executor()
     graph = executor.loader.graph
@@ -59,7 +60,10 @@ def latest_originals() -> list[Target]:
 
 
 def targets_before_last(apps: Sequence[str], steps: int = 2) -> list[Target]:
-    """Return the newest state of every app except `apps`, which stay `steps` migrations behind."""
+    """Return the newest state of every app except `apps`, which stay `steps` migrations behind.
+
+    If `apps` are all squashed apps, return only their targets.
+    """
     graph = original_executor().loader.graph
     targets = [node for node in graph.leaf_nodes() if node[0] not in apps]
     if len(apps) == len(SQUASHED):

@@ -1,4 +1,4 @@
-"""A data set of noisy rows, and runs on it that trained as a worker would."""
+"""Data set of noisy rows, and runs on it that are trained in the process of the test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainer.training.run import TrainRequest, train
 
 
 def noisy_dataset(owner: Any) -> Dataset:
-    """Store 160 rows whose class depends on two of four columns, a tenth of them turned over."""
+    """Store 160 rows whose class depends on two of four columns. A tenth of the classes is inverted."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(160, 4)).round(1)
     y = ((X[:, 0] > 0) & (X[:, 1] > -0.5)) ^ (rng.random(160) < 0.1)
@@ -28,7 +28,7 @@ def noisy_dataset(owner: Any) -> Dataset:
 
 
 def finished(run: TrainingRun) -> TrainingRun:
-    """Train as a worker would, and register the model."""
+    """Train as a worker would, register the model, and return the run."""
     table, labels = stored.load(run.dataset)
     request = TrainRequest(
         table=table, labels=labels, method=run.method, parameters=run.parameters, test_share=run.test_share

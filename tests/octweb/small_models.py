@@ -1,4 +1,4 @@
-"""Model documents for tests of the application, trained on a small table."""
+"""Model documents for tests of octweb, trained on a small table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.training.run import TrainRequest, train
 
 
 def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
-    """Two numeric columns, a binary one and a categorical one with a category for missing; three classes."""
+    """Return a table of two numeric columns, a binary and a categorical one, and labels of three classes."""
     rng = np.random.default_rng(seed)
     width = rng.integers(0, 20, rows) / 2
     height = rng.normal(size=rows).round(2)
@@ -71,5 +71,5 @@ def _trained(method: str, folds: int, parameters: tuple[tuple[str, Any], ...]) -
 
 
 def trained(method: str, folds: int = 0, **parameters: Any) -> dict[str, Any]:
-    """Return the document of a tree of `method` on the small table: a copy that the test may change."""
+    """Return the document of a tree of `method` on the small table. It is a copy that the test may change."""
     return copy.deepcopy(_trained(method, folds, tuple(sorted(parameters.items()))))

@@ -1,4 +1,4 @@
-"""Extract the text that a reader sees on a page."""
+"""Extract the visible text of a page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import re
 
 
 def visible(page: str) -> str:
-    """Return the text of a page without tags and scripts, in single spaces."""
+    """Return the text of a page without tags and scripts, with single spaces."""
     text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
     return " ".join(html.unescape(text).replace("\u202f", " ").split())

@@ -1,4 +1,4 @@
-"""Fail tests of the library that stand still."""
+"""Fail tests of the library that hang."""
 
 from __future__ import annotations
 

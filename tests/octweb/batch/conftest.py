@@ -1,4 +1,4 @@
-"""A model, a file for it, and jobs."""
+"""Fixtures of batch predictions: a file for a model, and jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def job(media, model):
 
 @pytest.fixture
 def work(settings, tmp_path):
-    """Does a job with a real child process, as a worker would."""
+    """Function that runs a job with a real child process, as a worker would, and returns its status."""
     from octweb.batch.tasks import predict_batch
 
     settings.DATA_DIR = tmp_path / "data"

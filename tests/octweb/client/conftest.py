@@ -1,4 +1,4 @@
-"""Clients for a live server and for a fake server."""
+"""Fixtures of the client library: clients of a live server and of a fake server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def pauses(monkeypatch):
 
 @pytest.fixture
 def played():
-    """Make a client whose server answers with the given functions, one per call; its requests are kept in `calls`."""
+    """Function that creates a client of a fake server and returns it with the list of its requests.
+
+    The server answers each call with the next of the given functions, responses or errors.
+    """
 
     def make(*answers: Callable[[httpx.Request], httpx.Response] | httpx.Response | Exception, **options):
         left = list(answers)
@@ -53,7 +56,7 @@ def played():
 
 
 def problem(status: int, detail: str = "It is wrong.", **headers: str) -> httpx.Response:
-    """Return a refusal as the server writes it."""
+    """Return an error response in the form in which the server sends it."""
     body = {
         "type": "/docs/problems/#a-code",
         "title": "A title",
@@ -66,7 +69,7 @@ def problem(status: int, detail: str = "It is wrong.", **headers: str) -> httpx.
 
 @pytest.fixture
 def client_of_user(live_server):
-    """Make a client of the live server with a token of a user."""
+    """Function that creates a client of the live server with a token of a user."""
 
     def make(user, **options):
         _, secret = create_token(owner=user, **options)

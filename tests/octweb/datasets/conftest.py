@@ -1,4 +1,4 @@
-"""A data set of forty rows; the files of every test are in a separate folder."""
+"""Fixtures of data sets: a data set of forty rows. The files of each test are in a separate folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files, clients and checks that the tests of data sets share."""
+"""Files, clients and checks for tests of data sets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def upload(content: bytes, name: str = "t.csv") -> SimpleUploadedFile:
 
 
 def post(user, content: bytes, file_name: str = "t.csv", **fields):
-    """One upload over the API."""
+    """Upload a file over the API, and return the response."""
     return api(user).post(API, {"file": upload(content, file_name), **fields}, format="multipart")
 
 

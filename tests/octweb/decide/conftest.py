@@ -1,4 +1,4 @@
-"""Models with rows for tests of decisions."""
+"""Fixtures of decisions: models with rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.training.run import TrainRequest, train
 
 @pytest.fixture
 def table_model(owner, media):
-    """A tree over two numbers and a column of categories with gaps, from 300 rows; a quarter of them was held out."""
+    """Tree over two numbers and a column of categories with gaps, trained on 300 rows of which a quarter was held out."""
     rng = np.random.default_rng(11)
     X = rng.integers(0, 40, (300, 2)) / 2
     town = rng.choice(["north", "south", "east", ""], 300)

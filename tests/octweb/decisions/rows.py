@@ -1,4 +1,4 @@
-"""Rows for the recorded model."""
+"""Rows for tests of recorded decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data set for experiments, and candidates with artificial records."""
+"""Fixtures of experiments: candidates, and a function that ends them with artificial records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def priced_experiment(owner, dataset):  # noqa: F811
 
 @pytest.fixture
 def finish(cart_document):
-    """A function that ends a candidate with these accuracies, or costs, of folds and this number of leaves."""
+    """Function that ends a candidate with the given accuracies or costs of its folds and the given number of leaves."""
 
     def end(candidate: Candidate, accuracies, leaves=2, costs=(), **summary):
         candidate.records = [

@@ -1,4 +1,4 @@
-"""Trees and rows for tests of figures: any number of leaves and classes, every kind of split."""
+"""Trees and rows for tests of figures, with any number of leaves and classes and every kind of split."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def rows(n: int, classes: int, seed: int = 0) -> tuple[Any, Any]:
 
 
 def names(classes: int) -> tuple[str, ...]:
-    """Class names; some long, some that look like HTML."""
+    """Return class names, of which some are long and some look like HTML."""
     return tuple(
         ["benign", "malignant", "<script>x", "a class name much longer than the room it has"][:classes]
     ) + tuple(f"class {k}" for k in range(4, classes))
 
 
 def one_split(kind: str, *, n: int = 400, classes: int = 2) -> tuple[Tree, Any, Any]:
-    """Return a tree of one split of this kind with its rows."""
+    """Return a tree with one split of this kind, and its rows."""
     X, codes = rows(n, classes)
     draft = DraftBranch(split=SPLITS[kind], left=DraftLeaf(), right=DraftLeaf())
     return grow(draft, X, codes, schema=SCHEMA, classes=names(classes)), X, codes
 
 
 def tree_of(leaves: int, *, classes: int = 3, seed: int = 0, n: int = 900) -> Tree:
-    """Return a tree with exactly this many leaves, of random shape and random splits."""
+    """Return a tree with exactly this many leaves, and with random shape and splits."""
     rng = np.random.default_rng(seed)
     X, codes = rows(n, classes, seed)
     kinds = list(SPLITS.values())

@@ -1,4 +1,4 @@
-"""Counts of approved models."""
+"""Fixtures of the life of models: counts of approved models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def _no_counts():
 
 @pytest.fixture
 def counted():
-    """Return the counts of a model in the database, after those in memory were written: (API, kind, name) → number."""
+    """Function that returns the counts of a model in the database: (API, kind, name) → number.
+
+    It first writes the counts in memory to the database.
+    """
 
     def read(model) -> dict[tuple[str, str, str], int]:
         flush()

@@ -1,4 +1,4 @@
-"""Days of counts of a model, drawn from its training shares."""
+"""Daily counts of a model, drawn from its training shares."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ ROWS = 60  # rows of one day
 
 
 def today():
-    """Return the day of UTC, in which answers are counted."""
+    """Return the current day in UTC, by which answers are counted."""
     return datetime.now(UTC).date()
 
 
 def leaves_of(model):
-    """Return the leaves, the biggest first."""
+    """Return the leaves, largest first."""
     return sorted(model_file(model).tree.leaves, key=lambda v: -v.rows)
 
 
 def fill(model, days, changed_from=10_000):
-    """Store the counts of days up to yesterday; the share of the biggest leaf grows on day `changed_from`."""
+    """Store the counts of the days up to yesterday. From day `changed_from` on, the largest leaf has a larger share."""
     leaves = leaves_of(model)
     shares = np.array([v.rows for v in leaves]) / model_file(model).tree.nodes[0].rows
     grown = shares.copy()

@@ -1,4 +1,4 @@
-"""A small data set, and a worker that runs in the process of the test."""
+"""Fixtures of runs: a small data set, and one on which an exact search is long."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def dataset(owner, media, csv_file):
 
 
 def hard_csv() -> io.BytesIO:
-    """Noise in many categories: an exact search on it runs for hours."""
+    """Return rows of noise in many categories, on which an exact search runs for hours."""
     draw = random.Random(1)
     lines = [",".join([*(f"c{j}" for j in range(12)), "class"])]
     lines += [",".join([*(f"v{draw.randrange(12)}" for _ in range(12)), draw.choice("ab")]) for _ in range(500)]

@@ -1,4 +1,4 @@
-"""Data frames of pandas, polars, Arrow and JSON, and the interfaces that answer them."""
+"""Data frames of pandas, polars, Arrow and JSON, and the interfaces that predict their rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trainer.prediction.predict_file import predict_file
 from trainer.tree.file import from_json, read_model
 
 ROWS = 24
-ODD = ("never seen", "blank texts", "marks")  # forms with cells that training did not have
+ODD = ("never seen", "blank texts", "marks")  # forms with cells that did not occur in training
 REFUSED = "refused"
 CHOICES = {
     "text": ["north", "south", "café", "10 to 20"], "codes as text": ["1", "2", "10", "30"], "codes": [1, 2, 10, 30],
@@ -37,7 +37,7 @@ DECLARED = {"codes": "category", "decimals as codes": "category"}  # numbers tha
 
 
 def cells_of(kind: str, seed: int) -> list:
-    """Return the cells of a column: each choice, then a random draw."""
+    """Return the cells of a column: each choice once, then random ones."""
     choices = CHOICES[kind]
     draw = np.random.default_rng(seed).integers(0, len(choices), ROWS - len(choices))
     return choices + [choices[i] for i in draw]
@@ -52,7 +52,7 @@ def is_text(cells: list) -> bool:
 
 
 def forms_of(cells: list) -> dict[str, object]:
-    """Return the same column as frames of several libraries, all with the column `c` and a column of numbers."""
+    """Return the same column as frames of several libraries, each with the column `c` and a column `n` of numbers."""
     other = [float(i) for i in range(len(cells))]
     columns: dict[str, object] = {"objects": pd.Series(cells, dtype=object)}
     if is_text(cells):
@@ -120,7 +120,7 @@ def forms_of(cells: list) -> dict[str, object]:
 
 
 def records_of(frame) -> list[dict]:
-    """Return the rows as a client sends them in JSON."""
+    """Return the rows in the form in which a client sends them in JSON."""
     columns = {name: [plain(v) for v in frame[name].to_pylist()] if isinstance(frame, pa.Table) else
                [plain(v) for v in frame[name].to_list()] for name in ("c", "n")}  # fmt: skip
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -135,7 +135,7 @@ def plain(cell):
 
 
 def csv_of(frame) -> str:
-    """Return the text that the library itself writes."""
+    """Return the CSV text that the library itself writes."""
     if isinstance(frame, pd.DataFrame):
         return frame.to_csv(index=False)
     if isinstance(frame, pl.DataFrame):
@@ -161,7 +161,7 @@ def parquet_of(frame, path) -> None:
 
 
 def tensor(name: str, cells: list) -> dict:
-    """Return a column as a tensor of the type of its cells."""
+    """Return a column as a tensor whose type follows from its cells."""
     kinds = {type(cell) for cell in cells} - {type(None)}
     datatype = (
         "BOOL"
@@ -177,7 +177,7 @@ def tensor(name: str, cells: list) -> dict:
 
 
 class Doors:
-    """All interfaces to a model: each returns the leaves of a frame's rows, or `refused`."""
+    """All interfaces to a model. Each returns the leaves of a frame's rows, or REFUSED."""
 
     def __init__(self, classifier, model, client, folder) -> None:
         self.classifier = classifier
@@ -241,7 +241,7 @@ class Doors:
     def invocations_csv(self, frame):
         answer = self.client.post("/invocations", csv_of(frame), content_type="text/csv")
         if answer.status_code == 200:
-            # CSV has no parameters, so labels are compared by the leaves that give them
+            # CSV has no parameters, so labels are compared with those of the leaves
             return answer.json()["predictions"]
         assert 400 <= answer.status_code < 500, answer.content
         return REFUSED
@@ -281,7 +281,10 @@ class Doors:
         return REFUSED
 
     def answers(self, frame) -> dict[str, object]:
-        """Return the leaves of each interface; labels are replaced by leaves if they equal those of a file."""
+        """Return the leaves that each interface returns.
+
+        Some return labels, which are replaced by the leaves of the CSV file if they equal its labels.
+        """
         names = (
             "estimator", "csv_file", "parquet_file", "rows", "columns", "tensors", "invocations", "csv_body", "arrow_body",
         )  # fmt: skip
@@ -297,7 +300,7 @@ class Doors:
 
 
 def training_of(kind: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return a frame with a kind of column, and classes that follow it."""
+    """Return a frame with this kind of column, and classes that depend on it."""
     cells = cells_of(kind, 0)
     column = pd.Series(cells)
     frame = pd.DataFrame({"c": column.astype(DECLARED[kind]) if kind in DECLARED else column, "n": 0.5})

@@ -1,4 +1,4 @@
-"""A model of `exact` on a small data set, and a worker in the process of the test."""
+"""Fixtures of workbenches: a model of `exact` on a small data set, and a session in the process of the test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def model(owner, dataset):  # noqa: F811
 
 @pytest.fixture
 def serve(monkeypatch):
-    """Run the session of a workbench until all its steps are answered."""
+    """Function that runs the session of a workbench until all its steps are answered, and returns the job's status."""
     monkeypatch.setattr(work, "IDLE_SECONDS", 0.3)
 
     def run(bench):
