@@ -1,4 +1,4 @@
-"""Fail a test whose process stands still: a deadlock, not a slow machine."""
+"""Fail a test whose process hangs in a deadlock, but not one on a slow machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psutil
 
 STILL_SECONDS = 5.0
 LOOK_SECONDS = 0.25
-BUSY_SHARE = 0.02  # share of one processor; threads that only check the clock now and then use less
+BUSY_SHARE = 0.02  # share of one processor; threads that only check the clock from time to time use less
 
 
 class StoodStill(AssertionError):
@@ -24,9 +24,10 @@ class StoodStill(AssertionError):
 
 @contextmanager
 def watchdog(seconds: float = STILL_SECONDS) -> Iterator[None]:
-    """Raise StoodStill in the main thread once this process and its children have used no processor time for so long.
+    """Raise StoodStill in the main thread if this process and its children use no processor time for `seconds`.
 
-    A thread that waits for a processor counts as busy, so that a loaded machine fails nothing. Without /proc nothing is watched.
+    A thread that waits for a processor counts as busy, so that no test fails on a loaded machine. Without /proc nothing
+    is watched.
     """
     if threading.current_thread() is not threading.main_thread() or not Path("/proc/self/task").exists():
         yield
@@ -63,7 +64,7 @@ def watchdog(seconds: float = STILL_SECONDS) -> Iterator[None]:
 
 
 def _own_time() -> float:
-    """Processor seconds of this process without those of the calling thread."""
+    """Return the processor seconds of this process without those of the calling thread."""
     return time.process_time() - time.thread_time()
 
 

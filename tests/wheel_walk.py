@@ -32,18 +32,18 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-# seconds within which each step must end, even if a busy machine compiles kernels; no step is judged by its time
+# seconds within which each step must end, even if a busy machine compiles kernels; times are not judged otherwise
 PATIENCE = 3000.0
 OURS = re.compile(r"OCTWEB|DJANGO|NUMBA|PYTHON|DATABASE_URL|VIRTUAL_ENV|^(HOST|PORT|SCRIPT_NAME)$")
 WHERE = "import octweb, trainer, json; print(json.dumps([octweb.__file__, trainer.__file__]))"
 
 
 class Broken(Exception):
-    """A step did not do what it must."""
+    """A step failed."""
 
 
 class Walk:
-    """One walk in a folder of its own; `seconds` fills with the time of each step."""
+    """Steps of a new user in a separate folder. `seconds` receives the time of each step."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Walk:
         warm: bool = False,
         ready: bool = False,
     ) -> None:
-        """`ready`: the wheel brings the kernels of `exact`; `warm`: those of NUMBA_CACHE_DIR are used."""
+        """With `ready`, the wheel contains the kernels of `exact`. With `warm`, those of NUMBA_CACHE_DIR are used."""
         self.folder = folder.resolve()
         self.python = python
         self.fresh = fresh
@@ -67,7 +67,7 @@ class Walk:
             str, float
         ] = {}  # seconds of the processes that a step started, and of the server that runs meanwhile
         self.process: subprocess.Popen[bytes] | None = None
-        # A newcomer has no setting of octweb and an empty home folder.
+        # A new user has no setting of octweb and an empty home folder.
         self.environment = {k: v for k, v in os.environ.items() if not OURS.search(k)}
         self.environment |= {"HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder / "share")}
         if ready:
@@ -78,7 +78,7 @@ class Walk:
             self.environment["NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
 
     def all_steps(self) -> None:
-        """The whole walk; raises Broken at the first step that fails."""
+        """Run all steps. Raises Broken at the first one that fails."""
         if self.ready:
             self.step("compile the kernels of exact", self.compile)
         self.step("build the wheel", self.build)
@@ -95,7 +95,7 @@ class Walk:
             self.step("a run by the worker, over REST", lambda: self.run_over_rest(port))
 
     def step(self, name: str, action: Callable[[], Any]) -> None:
-        """Do it, and note and print how long it took."""
+        """Run a step, then record and print its time."""
         start = time.perf_counter()
         spent = processor_seconds(self.process)
         action()
@@ -104,7 +104,7 @@ class Walk:
         print(f"{self.seconds[name]:8.1f} s  {self.processor[name]:8.1f} s of processors  {name}", flush=True)
 
     def run(self, *command: str | Path, cwd: Path | None = None, **more: str) -> str:
-        """Return the output of a command. Raises Broken with its last words if it fails."""
+        """Return the output of a command. Raises Broken with the end of its output if it fails."""
         process = subprocess.run(
             [str(part) for part in command], cwd=cwd or self.work, env=self.environment | more, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
@@ -152,7 +152,7 @@ class Walk:
             self.run(*pip, "--no-deps", "--no-index", self.wheel)
 
     def only_the_wheel_is_seen(self) -> None:
-        """Nothing of the project's folder can be imported; the type markers came along."""
+        """Check that no package is imported from the project's folder, and that the wheel contains the type markers."""
         for file in json.loads(self.run(self.bin / "python", "-c", WHERE)):
             package = Path(file).parent
             if not package.is_relative_to(self.folder / "venv"):
@@ -177,7 +177,10 @@ class Walk:
 
     @contextmanager
     def served(self) -> Iterator[tuple[int, Path]]:
-        """`octweb serve --data site` on a free port, with its log; afterwards it must end by itself when it is asked to."""
+        """Run `octweb serve --data site` on a free port. Yield the port and the path of its log.
+
+        Afterwards the server must end when it is asked to.
+        """
         port = free_port()
         log = self.folder / "serve.log"
         with log.open("wb") as stream:
@@ -212,7 +215,7 @@ class Walk:
         raise Broken("octweb serve does not answer")
 
     def pages(self, port: int) -> None:
-        """The page to sign in; its template and files come out of the wheel."""
+        """Check the sign-in page, whose template and static files are in the wheel."""
         status, page = call(port, "/accounts/login/")
         files = re.findall(rb'(?:href|src)="(/static/[^"]+)"', page)
         if status != 200 or not files:
@@ -222,7 +225,10 @@ class Walk:
                 raise Broken(f"{file} is not there")
 
     def run_over_rest(self, port: int) -> None:
-        """The worker trains a tree for the first sample; so the children of the worker start, too."""
+        """Let the worker train a tree for the first sample.
+
+        This shows that the child processes of the worker start, too.
+        """
         token = self.octweb("token", "admin", "--data=site").strip().splitlines()[-1]
         datasets = json.loads(call(port, "/api/v1/datasets/", token)[1])["results"]
         chosen = next(one for one in datasets if "iris" in one["name"].lower())
@@ -239,7 +245,7 @@ class Walk:
 
 
 def call(port: int, path: str, token: str = "", body: dict[str, Any] | None = None) -> tuple[int, bytes]:
-    """Status and content of an answer; raises OSError where nobody listens."""
+    """Return the status and the content of a response. Raises OSError if no server listens."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=json.dumps(body).encode() if body else None)
     if token:
         request.add_header("Authorization", f"Token {token}")
@@ -253,7 +259,7 @@ def call(port: int, path: str, token: str = "", body: dict[str, Any] | None = No
 
 
 def processor_seconds(running: subprocess.Popen[bytes] | None = None) -> float:
-    """Return the processor seconds of all ended children, and of `running` with its children."""
+    """Return the processor seconds of all ended child processes, and of `running` with its children."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = ended.ru_utime + ended.ru_stime
     if running is not None and running.returncode is None:

@@ -1,4 +1,4 @@
-"""Write small .xlsx workbooks part by part, including ones that no spreadsheet program writes."""
+"""Write small .xlsx workbooks part by part, including some that no spreadsheet program writes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ FIRST_DAY = datetime.datetime(1899, 12, 30)
 
 
 class Formula(NamedTuple):
-    """A formula, with the value that the last program stored, if any."""
+    """Formula, with the value that the last program stored, if any."""
 
     text: str
     value: float | None = None
 
 
 class Fault(NamedTuple):
-    """A cell with an error."""
+    """Cell with an error."""
 
     text: str = "#N/A"
 
@@ -45,7 +45,7 @@ def workbook(
     hidden_rows: Sequence[int] = (),
     parts: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """Return a workbook; None is a cell that does not exist. `parts` replace what would be written."""
+    """Return a workbook. None is a cell that does not exist. `parts` replace parts with the same names."""
     states = {name: "hidden" if name in hidden_sheets else "visible" for name in sheets}
     listed = "".join(
         f'<sheet name={quoteattr(name)} sheetId="{i}" state="{states[name]}" r:id="r{i}"/>'

@@ -20,7 +20,10 @@ KINDS = ("child", "worker", "web")
 
 
 def editing(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """So many kills, at most 50, at random moments of editing sessions, each a random time after an edit was asked for."""
+    """Kill processes at random moments of editing sessions, each a random time after an edit.
+
+    There are `amount` kills, but at most 50.
+    """
     amount = min(amount, 50)
     until = time.monotonic() + seconds
     benches = [_open(site) for _ in range(BENCHES)]
@@ -99,7 +102,10 @@ def _open(site: Site) -> str:
 
 
 def _note(site: Site, bench: str, wishes: list[str], answer: tuple[int, Any], asked: dict[int, list[str]]) -> int:
-    """Keep what was asked for; 1 if the answer was cut off. Then the client looks whether it was stored, and asks again if not."""
+    """Record an edit, and return 1 if its response was cut off, otherwise 0.
+
+    After a cut-off response the client checks whether the edit was stored, and sends it again if not.
+    """
     cut = 0
     while not answer[0]:
         cut = 1
@@ -124,7 +130,7 @@ def _steps(site: Site, bench: str) -> list[dict[str, Any]]:
 
 
 def _two_processes(site: Site, benches: list[str]) -> None:
-    """Two processes whose supervisors live must not serve one workbench."""
+    """Raise Broken if two processes with living supervisors serve one workbench."""
     for bench in benches:
         serving = 0
         for child in site.children("edit"):

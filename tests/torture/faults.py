@@ -1,4 +1,4 @@
-"""Simultaneous writers, a locked database, a moved clock, a full disk, and SIGTERM of a worker."""
+"""Campaigns of simultaneous writers, a locked database, a moved clock, a full disk, and a terminated worker."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def held(site: Site, table: str) -> Iterator[None]:
 
 
 def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Six writers at once: no lock error."""
+    """Write with six clients at once. No lock error may occur."""
     name = site.datasets["small"]
     until = time.monotonic() + min(seconds, 15)
     done = Counter[int]()
@@ -66,7 +66,7 @@ def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str
 
 
 def _running(site: Site, time_limit: float) -> dict[str, Any]:
-    """Return a run of some seconds that has begun."""
+    """Start a run of some seconds, wait until it has begun, and return it."""
     status, run = site.new_run("hard", "odt", depth=3, time_limit=time_limit)
     if status != 201:
         raise Broken(f"a run is refused: {status} {str(run)[:200]}")
@@ -75,7 +75,7 @@ def _running(site: Site, time_limit: float) -> dict[str, Any]:
 
 
 def database_locked(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Somebody holds the database for some seconds while a run trains; the run ends as if nothing had been."""
+    """Lock the database for some seconds while a run trains. The run must succeed all the same."""
     run = _running(site, time_limit=3)
     with held(site, "runs_trainingrun"):
         time.sleep(6)
@@ -87,7 +87,7 @@ def database_locked(site: Site, draw: random.Random, amount: int, seconds: float
 
 
 def clock_moved(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Leases that are over at once, as when the clock jumps ahead: the run has one model in the end."""
+    """End the lease of a run at once, as if the clock jumped ahead. The run must have one model in the end."""
     before = site.count_of("models")
     run = _running(site, time_limit=4)
     with contextlib.closing(database(site)) as own:
@@ -100,7 +100,7 @@ def clock_moved(site: Site, draw: random.Random, amount: int, seconds: float) ->
 
 
 def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """On a full disk, training fails with one line and leaves no model, not even a part."""
+    """Train on a full disk. Training must fail with one line and leave no model, not even a part of one."""
     folder = Path(tempfile.mkdtemp(dir=site.folder))
     (folder / "data.csv").write_bytes(small_csv())
 
@@ -121,7 +121,7 @@ def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> s
 
 
 def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Terminate a worker. It must release its run within its grace period, and another worker finish it."""
+    """Terminate all workers. They must release their run within the grace period, and another worker must finish it."""
     run = _running(site, time_limit=6)
     started = time.monotonic()
     gone = list(site.workers)

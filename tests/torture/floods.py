@@ -1,4 +1,4 @@
-"""Malformed requests, and a long series of valid calls."""
+"""Campaigns of malformed requests and of a long series of valid calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from tests.torture.site import Broken, Site, multipart, small_csv
 
-FLAT_MB = 30.0  # allocators and caches fill up for a while; an hour with 317,800 calls took 20 MB
+FLAT_MB = 30.0  # allocators and caches grow for a while; an hour with 317,800 calls took 20 MB
 
 
 def mutated(draw: random.Random, valid: bytes) -> bytes:
@@ -63,7 +63,7 @@ def _parquet() -> bytes:
 
 
 def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Requests and uploads that are valid ones with wounds: no server error, and nothing is stored unless it is accepted."""
+    """Send damaged requests and uploads. No server error may occur, and only what is accepted may be stored."""
     model = site.approved_model()
     run = {"dataset": site.datasets["small"], "method": "cart", "parameters": {"depth": 2}}
     form = "multipart/form-data; boundary=octweb-torture"
@@ -73,7 +73,7 @@ def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> s
         ("/api/v1/datasets/", multipart({"name": "x", "target": "class"}, gzip.compress(small_csv(), mtime=0), "x.csv.gz"), form),
         ("/api/v1/datasets/", multipart({"name": "x", "target": "class"}, _parquet(), "x.parquet"), form),
     ]  # fmt: skip
-    for path, body, kind in bodies:  # the bodies that are later damaged must be valid at first
+    for path, body, kind in bodies:  # the bodies must be valid before they are damaged
         status, answer = site.call("POST", path, body, Content_Type=kind)
         if status != 201:
             raise Broken(f"a valid body is refused: {path} {status} {answer}")
@@ -114,7 +114,7 @@ def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> s
 
 
 def memory(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Mixed load, half of it predictions: the web server's memory is flat after it has warmed up."""
+    """Send many calls, half of them predictions. The memory of the web server must be flat after it has warmed up."""
     paths = [
         "/api/v1/models/",
         "/api/v1/datasets/",

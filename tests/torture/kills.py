@@ -1,4 +1,4 @@
-"""Kill worker, child and web server at random moments."""
+"""Campaign that kills worker, child and web server at random moments."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.torture.site import ENDED, LEASE, PATIENCE, Broken, Site
 
 
 def kills(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """SIGKILL of worker, child and web server at random moments while runs are asked for."""
+    """Kill worker, child and web server at random moments while runs are requested."""
     asked: dict[str, str] = {}
     killed: Counter[str] = Counter()
     seen: dict[str, set[int]] = {}
     until = time.monotonic() + seconds
     strike = time.monotonic() + 1
-    while time.monotonic() < until or len(asked) < amount:  # a slow machine, too, must start all runs
+    while time.monotonic() < until or len(asked) < amount:  # a slow machine must start all runs, too
         if len(asked) < amount:
             key = f"run-{len(asked)}"
             hard = draw.random() < 0.3
@@ -64,7 +64,10 @@ def ended(site: Site, asked: dict[str, str]) -> int:
 
 
 def note_child(child: psutil.Process, seen: dict[str, set[int]]) -> None:
-    """Two processes that work on one run with living supervisors at once would be the same work done twice."""
+    """Raise Broken if a second process works on the same attempt of a run.
+
+    Only processes with living supervisors count.
+    """
     try:
         folder = Path(child.cwd())
         parent = child.ppid()
@@ -81,7 +84,10 @@ def note_child(child: psutil.Process, seen: dict[str, set[int]]) -> None:
 def strike_one(
     site: Site, draw: random.Random, *, children: bool = True, kinds: tuple[str, ...] = (), word: str = "train"
 ) -> str:
-    """Kill something, children only if allowed, and start again what nothing else starts."""
+    """Kill something, and restart it if nothing else does. Return what was killed, or "nobody".
+
+    `children` allows the killing of children.
+    """
     victim = draw.choice(kinds or ["worker", "web", *(["child", "child"] if children else [])])
     if victim == "child":
         living = site.children(word)

@@ -1,4 +1,4 @@
-"""Badly behaved HTTP clients, bombs as bodies, a full disk, and a killed gunicorn master."""
+"""Campaigns of badly behaved HTTP clients, memory bombs as bodies, a full disk, and a killed gunicorn master."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ from tests.torture.uploads import FORM, Watch
 IDLE = 1050  # connections that send nothing
 GROWN_MB = 700.0  # memory by which bodies of 32 MB may enlarge the web server
 PORT_SECONDS = 15.0
-DISK_MB = 90  # size of a small disk; the server calls it full if less than 50 MB are free
+DISK_MB = 90  # size of a small disk; the server regards it as full if less than 50 MB are free
 
 
 def http_manners(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Bodies that nobody reads, chunked, packed, cut off; connections that say nothing: each gets its answer, and so does the next call."""
+    """Send unread, chunked, compressed and truncated bodies, and open connections that send nothing.
+
+    Each call must get its response, and so must the next one.
+    """
     model = site.approved_model()
     unread = _unread(site, draw, 15)
     packed = _packed(site, model)
@@ -58,7 +61,10 @@ def _ask(
 
 
 def _unread(site: Site, draw: random.Random, times: int) -> int:
-    """Refused before the body was read: the next call on the connection must be answered."""
+    """Send calls that are refused before their bodies are read.
+
+    The next call on the connection must be answered.
+    """
     line = _line(site)
     paths = ("/api/v1/runs/", "/api/v1/datasets/", "/v2/models/none/infer", "/invocations", "/api/v1/nowhere/")
     for i in range(times):
@@ -78,7 +84,7 @@ def _unread(site: Site, draw: random.Random, times: int) -> int:
 
 
 def _packed(site: Site, model: dict[str, Any]) -> str:
-    """Chunked and compressed calls get the same predictions as plain ones."""
+    """Send chunked and compressed calls. They must get the same predictions as plain ones."""
     address = addresses(model)[0]
     content = body(model, address, 50)
     line = _line(site)
@@ -96,7 +102,7 @@ def _packed(site: Site, model: dict[str, Any]) -> str:
     if (found := _ask(line, "POST", address, iter([content]), **own))[0] != 200:
         raise Broken(f"chunked: {found[0]}")
     bomb = gzip.compress(bytes(100_000_000))
-    line = _line(site)  # the server closed the other connection while the bomb was made
+    line = _line(site)  # the server closed the other connection while the bomb was created
     if (status := _ask(line, "POST", address, bomb, Content_Encoding="gzip", **own)[0]) != 413:
         raise Broken(f"a packed body of 100 MB: {status}")
     return "chunked, gzip, deflate and zstd the same answer"
@@ -137,7 +143,7 @@ def _options(site: Site, model: dict[str, Any]) -> int:
 
 
 def _idle(site: Site, count: int, *, clock: bool) -> str:
-    """More connections that say nothing than one process has: the others are answered."""
+    """Open more connections that send nothing than one process accepts. Other calls must be answered."""
     held: list[socket.socket] = []
     try:
         for _ in range(count):
@@ -158,7 +164,10 @@ def _idle(site: Site, count: int, *, clock: bool) -> str:
 
 
 def bodies(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Bodies of JSON that are made to take memory: refused with a reason, the server stays small and answers meanwhile."""
+    """Send JSON bodies that are designed to take much memory.
+
+    They must be refused with a reason, and meanwhile the server must stay small and answer.
+    """
     size = 1_100_000 if seconds < SHORT else 31_000_000
     model = site.approved_model()
     sent = 0
@@ -176,7 +185,10 @@ def bodies(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
 
 
 def master(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """SIGKILL of the master alone, while calls are under way: nothing holds the port, and a new server takes it."""
+    """Kill only the gunicorn master while calls are in progress.
+
+    The port must become free, and a new server must get it.
+    """
     assert site.web is not None
     over = threading.Event()
     took = []
@@ -220,7 +232,7 @@ def _is_free(port: int) -> bool:
 
 @contextlib.contextmanager
 def _small_disk() -> Iterator[Path | None]:
-    """A folder on a disk of its own with DISK_MB; None where this user may not mount one."""
+    """Folder on a separate disk of DISK_MB, or None if this user may not mount one."""
     folder = Path(tempfile.mkdtemp(prefix="octweb-disk-"))
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(folder)]
     mounted = shutil.which("mount") and subprocess.run(command, capture_output=True).returncode == 0
@@ -233,7 +245,10 @@ def _small_disk() -> Iterator[Path | None]:
 
 
 def disk_of_the_server_full(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """On a full data disk, calls get 503 with the reason, /readyz names the disk, and freed space ends it."""
+    """Fill the data disk.
+
+    Calls must get 503 with the reason, /readyz must name the disk, and both must end once space is free.
+    """
     with _small_disk() as folder:
         if folder is None:
             return "left out: no right to mount a small disk"
@@ -263,7 +278,7 @@ def _filled(site: Site, other: Site, folder: Path) -> str:
         raise Broken(f"a full disk: {status} {str(answer)[:200]}, /readyz {ready}")
     reading = other.call(
         "GET", "/api/v1/datasets/"
-    )  # SQLite needs free space for reading, too, for the index of its write-ahead log
+    )  # SQLite needs free space even for reading, for the index of its write-ahead log
     if reading[0] not in (200, 503) or (reading[0] == 503 and "disk" not in str(reading[1])):
         raise Broken(f"reading beside a full disk: {reading[0]} {str(reading[1])[:200]}")
     filler.unlink()

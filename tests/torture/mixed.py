@@ -1,4 +1,4 @@
-"""Mixed load: predictions, lists, uploads, and two trainings at once."""
+"""Campaign with a mixed load: predictions, lists, uploads, and two trainings at once."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.torture.uploads import FORM, numbers
 
 # seconds, at most a fifth of the campaign, until caches and allocators are full; then memory must stay flat
 SETTLED = 60.0
-FLAT_MB = 60.0  # uploads of 20 MB are among the calls; the campaign `memory` permits less
+FLAT_MB = 60.0  # the calls include uploads of 20 MB; the campaign `memory` permits less
 PAUSE = 0.01  # seconds between two predictions of one client
 TRAINING = 60.0  # time limit of one training, in seconds
 MOST_MB = 20.0  # size of an uploaded file
 
 
 class Mix:
-    """The simultaneous loads, and their observations."""
+    """Simultaneous loads, and what they observe."""
 
     def __init__(self, site: Site, draw: random.Random, seconds: float) -> None:
         self.site = site
@@ -45,7 +45,7 @@ class Mix:
         self.trainings = 0
 
     def run(self) -> str:
-        """Run all loads for the time. Raises Broken if a call fails or memory grows."""
+        """Run all loads for the given time. Raises Broken if a call fails or memory grows."""
         model = self.site.approved_model()
         tasks = [self.trainer, self.trainer, self.lister, self.uploader, self.sampler]
         with concurrent.futures.ThreadPoolExecutor(len(tasks) + 2) as pool:
@@ -73,7 +73,10 @@ class Mix:
         line.close()
 
     def _ask(self, line: http.client.HTTPConnection, address: str, content: bytes, headers: dict[str, str]) -> int:
-        """Return the status; a kept connection that was closed in between is opened again once, as clients do."""
+        """Return the status of a call.
+
+        If the persistent connection was closed meanwhile, it is opened again once, as clients do.
+        """
         for attempt in range(2):
             try:
                 line.request("POST", address, content, headers)
@@ -93,7 +96,7 @@ class Mix:
             self.statuses["list"][self.site.call("GET", random.choice(paths))[0]] += 1
 
     def uploader(self) -> None:
-        """A file now and then, plain or packed, which is deleted again; every fifth is a bomb."""
+        """Upload a file from time to time, plain or compressed, and delete it again. About every fifth is a bomb."""
         while not self.over.wait(min(5.0, self.seconds / 4)):
             if self.draw.random() < 0.2:
                 name = self.draw.choice(list(BOMBS))
@@ -115,7 +118,7 @@ class Mix:
         return self.site.call("POST", "/api/v1/datasets/", body, patience=600, Content_Type=FORM)
 
     def trainer(self) -> None:
-        """One training after another."""
+        """Train again and again, one run at a time."""
         while not self.over.is_set():
             status, run = self.site.new_run("hard", "odt", depth=3, time_limit=TRAINING)
             self.statuses["run"][status] += 1
@@ -131,7 +134,7 @@ class Mix:
         web = psutil.Process(self.site.web.pid)  # type: ignore[union-attr]
         start = time.monotonic()
         while not self.over.wait(min(2.0, self.seconds / 10)):
-            own = [web, *web.children()]  # the readers of files are children of these, and do not count
+            own = [web, *web.children()]  # the processes that read files are children of these, and do not count
             self.memory.append(
                 (time.monotonic() - start, sum(p.memory_info().rss for p in own if p.is_running()) / 1e6)
             )
@@ -175,5 +178,8 @@ def body(model: dict[str, Any], address: str, n: int) -> bytes:
 
 
 def mixed(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Predictions, lists, uploads with bombs among them, and two trainings all the time; no call fails and the memory is flat."""
+    """Send predictions, lists and uploads with some bombs, and train twice at a time.
+
+    No call may fail, and the memory must be flat.
+    """
     return Mix(site, draw, seconds).run()

@@ -1,4 +1,4 @@
-"""Runs preempt an experiment on all workers, while workers and their children are killed."""
+"""Campaign in which runs preempt an experiment on all workers, while workers and their children are killed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from tests.torture.site import ENDED, LEASE, PATIENCE, SHORT, Broken, Site
 
 FIT = 1.0  # seconds of one fit
 FOLDS = 4
-VICTIMS = ("child", "worker")  # more deaths than these may rightly end a candidate
+VICTIMS = ("child", "worker")  # with more deaths than these, a candidate may rightly end
 SLACK = 30.0  # seconds in addition to fits and leases, for slow machines
 
 
 def passing(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Quick runs are asked for one after the other; every run ends soon, and the experiment with all its folds."""
+    """Request quick runs one after the other.
+
+    Every run must end soon, and the experiment must end with all its folds.
+    """
     experiment = _experiment(site, 2 * site.count)
     asked = {}
     killed: Counter[str] = Counter()
@@ -40,7 +43,7 @@ def passing(site: Site, draw: random.Random, amount: int, seconds: float) -> str
 
 
 def _experiment(site: Site, candidates: int) -> str:
-    """More candidates than workers, with fits that all last until their limit."""
+    """Start an experiment with so many candidates, whose fits all last until their limit."""
     trials = [{"method": "odt", "parameters": {"depth": 3, "time_limit": FIT + i / 1000}} for i in range(candidates)]
     body = {"dataset": site.datasets["hard"], "candidates": trials, "folds": FOLDS, "test_share": 0.2, "nested": False}
     content = json.dumps(body).encode()

@@ -1,4 +1,4 @@
-"""A web server with workers in a separate folder, and tables for them."""
+"""Web server with workers in a separate folder, and tables for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from octweb.core.management.commands.serve import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEASE = 4
-SHORT = 60.0  # seconds; a shorter campaign runs as a test, with smaller files and without judging times
+SHORT = 60.0  # seconds; a shorter campaign runs as a test, with smaller files and without checks of times
 PATIENCE = 300.0  # seconds within which the expected must happen, however slow the machine is
 ENDED = {"succeeded", "failed", "cancelled"}
 SET_UP = """
@@ -35,7 +35,7 @@ call_command("token", "admin", "--name", "torture")
 
 
 class Broken(Exception):
-    """A promise did not hold."""
+    """A campaign found an error."""
 
 
 def small_csv() -> bytes:
@@ -46,7 +46,7 @@ def small_csv() -> bytes:
 
 
 def hard_csv() -> bytes:
-    """Noise in many categories: an exact search on it ends at its time limit."""
+    """Return rows of noise in many categories, on which an exact search ends at its time limit."""
     draw = random.Random(1)
     lines = [",".join([*(f"c{j}" for j in range(12)), "class"])]
     lines += [",".join([*(f"v{draw.randrange(12)}" for _ in range(12)), draw.choice("ab")]) for _ in range(500)]
@@ -54,7 +54,7 @@ def hard_csv() -> bytes:
 
 
 class Site:
-    """A web server and workers over a folder of their own; what is killed can be started again."""
+    """Web server and workers in a separate folder. Killed processes can be started again."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ class Site:
         self.datasets: dict[str, str] = {}
 
     def prepare(self) -> None:
-        """Database, user, token, data sets."""
+        """Set up the database, a user and a token, start all processes, and upload the data sets."""
         self.set_up()
         self.start_web()
         for name, content in (("small", small_csv()), ("hard", hard_csv())):
@@ -133,7 +133,10 @@ class Site:
     def call(
         self, method: str, path: str, body: bytes | None = None, *, patience: float = PATIENCE, **headers: str
     ) -> tuple[int, Any]:
-        """Status and answer; 0 where the server is away, or takes longer than so many seconds."""
+        """Return the status and the content of a response.
+
+        The status is 0 if the server does not answer within `patience` seconds.
+        """
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=body, method=method)
         request.add_header("Authorization", f"Token {self.token}")
         for name, value in headers.items():
@@ -166,7 +169,7 @@ class Site:
         return self.call("POST", "/api/v1/runs/", body, Content_Type="application/json", Idempotency_Key=key)
 
     def approved_model(self) -> dict[str, Any]:
-        """Return a model of the small table that clients may call; made where there is none yet."""
+        """Return a model of the small table that clients may call. It is trained and approved at the first call."""
         _, run = self.new_run("small", "cart", key="for-predictions", depth=2)
         self.wait(lambda: self.run(run["id"]).get("status") in ENDED, PATIENCE, "the run of a small tree does not end")
         model = self.run(run["id"]).get("model")
@@ -192,7 +195,10 @@ class Site:
         return [self.folder / "runs"]
 
     def children(self, word: str = "train") -> list[psutil.Process]:
-        """Return the training processes (or those of `edit`) by their folders, since a fork shows no command."""
+        """Return the processes that train or, with `word`, edit.
+
+        They are recognised by their folders, because a fork shows no command.
+        """
         found = []
         for process in psutil.process_iter():
             try:

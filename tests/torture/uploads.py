@@ -1,4 +1,4 @@
-"""Bombs, many large files at once, and writers beside a large upload."""
+"""Campaigns of bombs, many large files at once, and writers beside a large upload."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEALTH_SECONDS = 1.0
 
 
 class Watch:
-    """The web server while something happens: memory of itself and of its readers, and how long `/healthz` takes."""
+    """Observation of the web server: the memory of its processes and readers, and the response times of `/healthz`."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -87,7 +87,10 @@ def _line(process: psutil.Process) -> list[str]:
 
 
 def bombs(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Files of some kilobytes that unpack to 100 MB: refused or stored by a process with limits, and the web server stays small."""
+    """Upload files of some kilobytes that unpack to 100 MB.
+
+    They must be refused, or stored by a process with limits, and the web server must stay small.
+    """
     megabytes = 5 if seconds < SHORT else 100
     statuses = Counter[int]()
     site.upload("warm", b"a,y\n" + b"1,u\n2,v\n" * 300_000)  # the first reader loads code, so it must not be measured
@@ -125,7 +128,10 @@ def numbers(megabytes: float, draw: random.Random) -> bytes:
 
 
 def uploads(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Ten large files at once: every one is stored, the server answers all the time, and the memory comes back."""
+    """Upload ten large files at once.
+
+    All must be stored, the server must answer all the time, and the memory must be free again afterwards.
+    """
     content = numbers(2 if seconds < SHORT else 50, draw)
     with Watch(site) as watch, concurrent.futures.ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(lambda i: site.upload(f"large {i}", content), range(10)))
@@ -142,7 +148,7 @@ def uploads(site: Site, draw: random.Random, amount: int, seconds: float) -> str
 
 
 def storing(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Writers beside a large file that is stored; then somebody holds the database for longer than anybody waits."""
+    """Write beside a large upload, and then while the database is locked for longer than a call waits."""
     short = seconds < SHORT
     name = site.datasets["small"]
     done = Counter[int]()

@@ -1,4 +1,7 @@
-"""Small tables with columns of sizes from 1e-300 to 1e9, denormal steps, heavy tails, and copies of each other up to rounding."""
+"""Small tables with awkward columns.
+
+Their sizes range from 1e-300 to 1e9. They have denormal steps, heavy tails, and copies of each other up to rounding.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ KINDS = 9
 
 
 def column(r: np.random.Generator, n: int) -> np.ndarray:
-    """One column, float64 (n,), of a kind drawn at random."""
+    """Return one column, float64 (n,), of a random kind."""
     base = r.normal(size=n)
     scale = 10.0 ** r.integers(-9, 10)
     kind = r.integers(KINDS)
@@ -32,7 +35,7 @@ def column(r: np.random.Generator, n: int) -> np.ndarray:
 
 
 def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """X float64 (n, p) and classes int64 (n,), two or three of them; n from 8 to 50."""
+    """Return X, float64 (n, p), and two or three classes, int64 (n,)."""
     r = np.random.default_rng(seed)
     n = int(r.integers(8, 26))
     X = np.column_stack([column(r, n) for _ in range(int(r.integers(1, 5)))])

@@ -47,7 +47,7 @@ def signatures() -> dict[str, int]:
 
 
 def sample(rows: int) -> tuple[Table, Labels]:
-    """Three numeric and two categorical columns, unlike those that warming trains on."""
+    """Return three numeric and two categorical columns, unlike those with which kernels are warmed."""
     draw = np.random.default_rng(7)
     X = draw.normal(size=(rows, 3)).round(1)
     C = draw.integers(0, 3, (rows, 2)).astype(np.float64)
@@ -62,7 +62,7 @@ def sample(rows: int) -> tuple[Table, Labels]:
 
 
 def main() -> None:
-    """Warm, train, and print what was compiled in between."""
+    """Warm, train, and print the kernels that were compiled meanwhile."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("methods", nargs="*")
     parser.add_argument("--only", help="train with this method alone")
@@ -74,7 +74,7 @@ def main() -> None:
     for method, settings in trained:
         table, labels = sample(35 if method == "cut-h" else 130)
         train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))
-    # This is computed only once, since it takes longer than most of these trainings.
+    # This is computed only once, because it takes longer than most of these trainings.
     print(json.dumps({name: str(trained) for name, count in signatures().items() if count != before.get(name, 0)}))
 
 

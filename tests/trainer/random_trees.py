@@ -29,7 +29,10 @@ LEVELS = ("almond", "", "it's", 'say "x"', "a\\", "<tag>&amp;", "two words", "ü
 
 
 def random_schema(rng: np.random.Generator, columns: int, *, learn: float = 0.6) -> tuple[ColumnSchema, ...]:
-    """`columns` columns of all kinds with awkward names; at least one is numeric. A share `learn` of the numeric ones learns empty cells."""
+    """Return columns of all kinds with awkward names. At least one is numeric.
+
+    A share `learn` of the numeric ones learns sides for empty cells.
+    """
     schema = []
     for j in range(columns):
         kind = ColumnKind.NUMERIC if j == 0 else ColumnKind(rng.choice(["numeric", "categorical", "binary"]))
@@ -46,7 +49,7 @@ def random_schema(rng: np.random.Generator, columns: int, *, learn: float = 0.6)
 
 
 def random_matrix(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], rows: int, *, holes: bool) -> np.ndarray:
-    """Values with many ties; with `holes` also NaN, unknown categories and infinities."""
+    """Return values with many ties. With `holes`, some are NaN, unknown categories or infinite."""
     out = np.empty((rows, len(schema)))
     for j, column in enumerate(schema):
         if column.kind is ColumnKind.CATEGORICAL:
@@ -68,7 +71,10 @@ def random_matrix(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], ro
 
 
 def random_split(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], matrix: np.ndarray) -> Split:
-    """Return a split whose threshold often equals a value or sum of a row, with a side for empty cells if learned."""
+    """Return a split whose threshold often equals a value or sum of a row.
+
+    It has a side for empty cells if the column learns one.
+    """
     split = _present_split(rng, schema, matrix)
     if isinstance(split, Subset) or any(schema[j].missing is not MissingPolicy.LEARN for j in split.deciding):
         return split
@@ -127,7 +133,7 @@ def _present_split(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], m
 
 
 def _value(rng: np.random.Generator, values: np.ndarray) -> float:
-    """Return a finite value of the column, or a number between them."""
+    """Return a finite value of the column, or a random number."""
     finite = values[np.isfinite(values)]
     return float(rng.choice(finite)) if len(finite) and rng.random() < 0.8 else float(rng.normal())
 
@@ -135,7 +141,7 @@ def _value(rng: np.random.Generator, values: np.ndarray) -> float:
 def random_draft(
     rng: np.random.Generator, schema: tuple[ColumnSchema, ...], matrix: np.ndarray, depth: int, classes: int
 ) -> Draft:
-    """Return a draft of at most `depth`; leaves with and without a label."""
+    """Return a draft of at most this depth. Some of its leaves have a label."""
     if depth == 0 or rng.random() < 0.15:
         return DraftLeaf(label=int(rng.integers(classes)) if rng.random() < 0.5 else None)
     return DraftBranch(
@@ -148,7 +154,7 @@ def random_draft(
 def random_tree(
     seed: int, *, rows: int = 60, holes: bool = True, depth: int = 5, learn: float = 0.6
 ) -> tuple[Tree, np.ndarray]:
-    """Return a tree over random columns and the matrix (rows, columns) that it was grown from."""
+    """Return a tree over random columns, and the matrix (rows, columns) from which it was grown."""
     rng = np.random.default_rng(seed)
     schema = random_schema(rng, int(rng.integers(1, 12)), learn=learn)
     matrix = random_matrix(rng, schema, rows, holes=holes)
@@ -206,7 +212,10 @@ def naive_leaf(tree: Tree, row: np.ndarray) -> int:
 
 
 def cells(tree: Tree, row: np.ndarray) -> dict[str, float | str | None]:
-    """Return the row as a user would send it: categories as text, missing as None, unknown codes as unknown text."""
+    """Return the row as a user would send it.
+
+    Categories are texts, missing cells are None, and unknown codes are unknown texts.
+    """
     record: dict[str, float | str | None] = {}
     for value, column in zip(row, tree.schema, strict=True):
         if np.isnan(value):

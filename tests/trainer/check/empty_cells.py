@@ -19,7 +19,7 @@ from trainer.training.run import TrainRequest, save, train
 
 @dataclass(frozen=True)
 class EmptyCellFiles:
-    """A model file, its proof (None where there is none), and the file of its rows."""
+    """Model file, its proof or None, and the file of its rows."""
 
     model: Path
     proof: Path | None
@@ -27,11 +27,14 @@ class EmptyCellFiles:
 
     @property
     def document(self) -> dict[str, Any]:
-        """A new copy of the model document."""
+        """New copy of the model document."""
         return copy.deepcopy(json.loads(self.model.read_text()))
 
     def check(self, document: dict[str, Any] | None = None, proof: Path | None = None) -> tuple[str, list[Finding]]:
-        """Return the verdict and the findings on a document, by default the one of the file with its proof."""
+        """Return the verdict and the findings on a document.
+
+        By default it is the document of the file, with its proof.
+        """
         path = self.model
         if document is not None:
             path = self.model.with_name("changed.json")
@@ -41,7 +44,7 @@ class EmptyCellFiles:
 
 
 def csv_text(table: Table, labels: Labels) -> str:
-    """Return the table as CSV, an empty cell as an empty text."""
+    """Return the table as CSV, in which empty cells are empty texts."""
     lines = [",".join([*table.names, labels.name])]
     for row, code in zip(rows_of(table), labels.codes, strict=True):
         cells = ["" if cell is None else cell if isinstance(cell, str) else f"{cell:g}" for cell in row.values()]

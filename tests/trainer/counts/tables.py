@@ -14,7 +14,7 @@ KEY = "person"
 
 
 def random_rows(rng: np.random.Generator, *, classes: int = 2, empty: bool = True) -> list[list[str]]:
-    """Return a header and 12 to 60 rows: five columns, a person, and a class. Each class occurs."""
+    """Return a header and 12 to 60 rows with five columns, a person, and a class. Each class occurs."""
     n = int(rng.integers(12, 60))
     rows = []
     for i in range(n):
@@ -29,14 +29,14 @@ def random_rows(rng: np.random.Generator, *, classes: int = 2, empty: bool = Tru
 
 
 def write_rows(rows: list[list[str]], path: Path) -> Path:
-    """Write rows as CSV, with a comma also where a row has one cell only."""
+    """Write rows as CSV, and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(",".join(row) for row in rows) + "\n", encoding="utf-8")
     return path
 
 
 def counted(path: Path, folder: Path, **changes: object) -> Counts:
-    """Count a file or folder with few questions."""
+    """Count a file or folder with few questions, and return the counts."""
     options = {"ignore": [KEY]}
     settings = {"depth": 3, "bins": 4, "options": options, "threads": 1} | changes
     return count(CountRequest(source=path, target=TARGET, **settings), folder)  # type: ignore[arg-type]

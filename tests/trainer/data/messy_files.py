@@ -1,4 +1,4 @@
-"""Random messy files with known content, or with the line that must be named."""
+"""Random messy files with known content, or with lines of which an error must name one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ DATES = {
 
 @dataclass
 class Messy:
-    """A file: its bytes, true columns, first line of rows, and lines one of which must be named (none: readable)."""
+    """File: its bytes, its true columns, the lines of its rows, and the lines of which an error must name one.
+
+    `bad` is empty if no error is expected.
+    """
 
     content: bytes = b""
     truth: dict[str, list[str]] = field(default_factory=dict)
@@ -33,7 +36,7 @@ class Messy:
 
 
 def messy_file(seed: int) -> Messy:
-    """Return a file made from a seed; about a third has something that cannot be read without a question."""
+    """Return a random file. About a third of the files cannot be read without a question to the user."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(24, 60))
     decimal, thousands = [(",", "."), (".", ","), (",", " "), (".", "'"), (",", ""), (".", "")][rng.integers(6)]
@@ -98,7 +101,7 @@ def _dates(rng: Any, n: int, out: Messy, ambiguous: bool) -> list[str]:
 
 
 def _spoil(rng: Any, columns: dict[str, list[str]], trouble: str, decimal: str, n: int) -> int | None:
-    """Put something into one row that must be noticed; returns the row."""
+    """Put an error that must be noticed into one row. Return the row, or None without an error in a row."""
     if trouble in ("", "ragged"):
         return None
     row = int(rng.integers(3, n))

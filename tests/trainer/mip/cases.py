@@ -1,4 +1,4 @@
-"""Small random instances, enumeration of all trees, and the plain recurrence as an oracle for the formulations."""
+"""Small random instances, the enumeration of all trees, and the plain recurrence as an oracle of the formulations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ KAPPAS = (Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 10), Fraction(5,
 
 
 def random_instance(seed: int, *, max_depth: int = 3, max_rows: int = 13) -> Instance:
-    """Ties, equal rows with different labels, constant columns, one class, more classes than leaves, weights, one row."""
+    """Return a small instance.
+
+    Some instances have ties, equal rows with different labels, constant columns, one class, more classes than leaves,
+    weights, and one row.
+    """
     r = np.random.default_rng(seed)
     depth = int(r.integers(1, max_depth + 1))
     n = int(r.integers(1, max_rows + 1))
@@ -31,7 +35,7 @@ def random_instance(seed: int, *, max_depth: int = 3, max_rows: int = 13) -> Ins
 
 
 def deep_instance(seed: int, depth: int) -> Instance:
-    """Twins with different labels, weights and ties, and a best tree that needs the whole depth."""
+    """Return an instance with equal rows of different labels, weights and ties, whose best tree needs the whole depth."""
     for attempt in itertools.count():
         r = np.random.default_rng((seed, depth, attempt))
         n = int(r.integers(4 + 2 * (depth > 2), 9 + 3 * (depth > 2)))
@@ -49,7 +53,7 @@ def deep_instance(seed: int, depth: int) -> Instance:
 def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, deep: int = 6) -> Instance:
     """Return a `random_instance` or, for `deep` of eight seeds, a `deep_instance`.
 
-    `features`: at least one feature is not constant.
+    With `features`, at least one feature is not constant.
     """
     kind = seed % 8
     if kind >= 8 - deep:
@@ -61,13 +65,16 @@ def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, dee
 
 
 def affordable_instance(name: str, seed: int, *, bounded: bool = False, features: bool = False) -> Instance:
-    """Return `mixed_instance`, but few deep ones for HiGHS, which restarts after each lazy row."""
+    """Return a `mixed_instance`, but few deep ones for HiGHS, which restarts after each lazy row."""
     small = name == "highs" and not bounded
     return mixed_instance(seed, features=features, max_depth=2 if small else 3, deep=1 if small else 6)
 
 
 def excess(rows: Sequence[Row], points: np.ndarray) -> np.ndarray:
-    """By how much each point (one a line) violates each row, relative to its size as the solvers measure it, (points, rows)."""
+    """Return by how much each point violates each row, float64 (points, rows).
+
+    Each point is a line of `points`. The excess is relative to the size of the row, as the solvers measure it.
+    """
     A = np.zeros((len(rows), points.shape[1]))
     for line, row in zip(A, rows, strict=True):
         np.add.at(line, row.columns, row.coefficients)
@@ -80,13 +87,16 @@ def excess(rows: Sequence[Row], points: np.ndarray) -> np.ndarray:
 
 
 def violated(model: IntegerProgram, points: np.ndarray) -> np.ndarray:
-    """Return which points violate a row or bound of the model, like `IntegerProgram.violated` for one."""
+    """Return which points violate a row or bound of the model, as `IntegerProgram.violated` does for one point."""
     outside = (points < np.array(model.lower) - 1e-6) | (points > np.array(model.upper) + 1e-6)
     return outside.any(axis=1) | (excess(model.rows, points) > 1e-6).any(axis=1)
 
 
 def best_value(inst: Instance) -> Fraction:
-    """Return the best value of a tree, from the recurrence over all features and both sides, in exact integers."""
+    """Return the best value of a tree.
+
+    It follows from the recurrence over all features and both sides, in exact integers.
+    """
 
     def best(rows: np.ndarray, height: int) -> int:
         counts = np.bincount(inst.y[rows], weights=inst.weight[rows], minlength=inst.classes)
@@ -101,7 +111,7 @@ def best_value(inst: Instance) -> Fraction:
 
 
 def all_trees(inst: Instance, *, labels: bool = False) -> Iterator[ArrayTree]:
-    """Yield every tree of the depth, with majority labels or, if `labels`, every labelling."""
+    """Yield every tree of the depth, with majority labels or, with `labels`, with every labelling."""
 
     def shapes(v: int) -> Iterator[dict[int, int]]:
         yield {v: LEAF}

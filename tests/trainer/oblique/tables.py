@@ -25,7 +25,7 @@ def table(X, y):
 
 
 def rows_of(seed):
-    """Rows in awkward units, with the points of an instance repeated."""
+    """Return the points of an instance with its parameters, and rows in awkward units in which the points are repeated."""
     X, counts, depth, kappa = random_points(seed)
     g, k = np.nonzero(counts)
     times = counts[g, k]

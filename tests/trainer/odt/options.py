@@ -1,6 +1,7 @@
-"""Every option of odt against brute force over all trees of the topology, on random small tables.
+"""Compare every option of odt with brute force over all trees of the topology, on small random tables.
 
-A table has up to nine rows in up to three columns of up to four categories or numbers, with equal rows and constant columns.
+A table has up to nine rows in up to three columns of up to four categories or numbers, with equal rows and constant
+columns.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ SOLVER_ONLY = ("without", "first_tree")
 
 
 def applies(option: str, solver: str) -> bool:
-    """False for an option that a solver, or the search, does not have."""
+    """Return whether a solver, or the search, has this option."""
     return not option.startswith(SOLVER_ONLY) if solver == "search" else option not in SEARCH_ONLY
 
 
@@ -67,7 +68,7 @@ def instance(option: str, seed: int) -> tuple[Problem, str, dict[str, Any]]:
 
 
 def table(seed: int, classes: int, numeric: bool, weighted: bool) -> Problem:
-    """Return a random problem; both ends of the classes occur."""
+    """Return a random problem, in which the first and the last class occur."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 10))
     p = int(rng.integers(1, 4))
@@ -80,7 +81,7 @@ def table(seed: int, classes: int, numeric: bool, weighted: bool) -> Problem:
 
 
 def binned(problem: Problem, bins: int, columns: tuple[int, ...] | None = None) -> Problem:
-    """The problem that brute force sees: numbers replaced by their bins (counted by hand), other columns left out."""
+    """Return the problem that brute force sees: numbers are replaced by their bins, and other columns are left out."""
     made = []
     for j, column in enumerate(problem.table.columns):
         if columns is not None and j not in columns:
@@ -95,13 +96,13 @@ def binned(problem: Problem, bins: int, columns: tuple[int, ...] | None = None) 
 
 
 def repeated(problem: Problem) -> Problem:
-    """Weighted rows as equal rows."""
+    """Return the problem with weighted rows replaced by equal rows."""
     rows = np.repeat(np.arange(len(problem.table)), problem.row_weights)
     return Problem(table=problem.table.take(rows), labels=problem.labels.take(rows))
 
 
 def check(problem: Problem, solver: str, topology: str, settings: dict[str, Any]) -> None:
-    """Train, and compare tree, bound and claim with brute force; raises AssertionError."""
+    """Train, and compare the tree, the bound and the claim with brute force. Raises AssertionError."""
     raw = {"bins": 60, "topology": topology, "positive": f"k{problem.n_classes - 1}", "solver": solver} | settings
     values = get("odt").settings(raw)
     seen = repeated(binned(problem, raw["bins"], _columns(problem, values)))

@@ -1,4 +1,4 @@
-"""The best split on at most two columns by brute force in exact fractions; shares no code with the search."""
+"""Find the best split on at most two columns by brute force in exact fractions, without code of the search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def impurity(counts, measure):
-    """Phi of a list of counts, a Fraction for Gini and error."""
+    """Return the impurity of a list of counts, as a Fraction for Gini and error."""
     total = sum(counts)
     if total == 0:
         return Fraction(0)
@@ -22,10 +22,10 @@ def impurity(counts, measure):
 
 
 def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin=None):
-    """Return the least impurity of a split into two sides of at least `min_leaf` rows, or None.
+    """Return the least impurity of a split into two sides of at least `min_leaf` rows, or None if there is none.
 
-    With `margin` the sides of a line must be further apart than that, each column scaled to a range of 1. Rows with an empty cell (NaN)
-    in a column of a split lie together on either side.
+    With `margin`, the sides of a line must have a larger distance than that, where each column is scaled to a range of
+    1. Rows with an empty cell (NaN) in a column of a split are together on either side.
     """
     weight = [1] * len(y) if weight is None else [int(w) for w in weight]
     y = [int(c) for c in y]
@@ -40,7 +40,7 @@ def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin
         return impurity(left, measure) + impurity(right, measure)
 
     values = []
-    # Each number is taken as the decimal that it is written as, so 0.1, 0.2 and 0.3 are evenly spaced.
+    # Each number is taken as the decimal with which it is written, so 0.1, 0.2 and 0.3 are evenly spaced.
     columns = [[None if math.isnan(x) else Fraction(repr(float(x))) for x in column] for column in np.asarray(X).T]
     for column in columns:
         cuts = {x for x in column if x is not None}
@@ -64,7 +64,7 @@ def _scaled(*columns):
 
 
 def _apart(points, inside):
-    """Return the distance between the hulls of two sides that a line separates: from a point to a segment."""
+    """Return the distance between the hulls of two sides that a line separates, as the least one from a point to a segment."""
     least = math.inf
     for ends, others in ((points[inside], points[~inside]), (points[~inside], points[inside])):
         for p, q in itertools.combinations_with_replacement(ends, 2):
@@ -76,7 +76,7 @@ def _apart(points, inside):
 
 
 def _partitions_with_empty(points):
-    """Yield all partitions by a line of the points without empty cells, with the others on either side."""
+    """Yield all partitions of the points without empty cells by a line, with the other points on either side."""
     present = [i for i, point in enumerate(points) if None not in point]
     whole = [points[i] for i in present]
     for inside in {tuple(True for _ in whole), *_partitions(whole)}:
@@ -88,7 +88,10 @@ def _partitions_with_empty(points):
 
 
 def _partitions(points):
-    """Yield all partitions by a line: lines through two points, turned slightly between points on them."""
+    """Yield all partitions by a line.
+
+    The lines go through two points and are turned slightly between points on them.
+    """
     for p, q in itertools.combinations(sorted(set(points)), 2):
         d = (q[0] - p[0], q[1] - p[1])
         side = [d[0] * (z[1] - p[1]) - d[1] * (z[0] - p[0]) for z in points]

@@ -8,7 +8,10 @@ import numpy as np
 
 
 def best_errors(X, y, w, classes, depth, min_leaf=1):
-    """errors[t]: smallest weighted error of a tree of depth ≤ depth with exactly t+1 leaves (None: there is none)."""
+    """Return the smallest weighted errors of trees of depth ≤ depth, by their exact number of leaves.
+
+    A number of leaves is missing if no tree has it.
+    """
     counts = [int(w[y == k].sum()) for k in range(classes)]
     best = {1: sum(counts) - max(counts)}
     if depth:
@@ -26,13 +29,19 @@ def best_errors(X, y, w, classes, depth, min_leaf=1):
 
 
 def best_cost(X, y, w, classes, depth, leaf_cost: Fraction, min_leaf=1, most_leaves=None):
-    """(errors + leaf_cost * leaves, leaves) of the best tree; of equal ones that with the fewest leaves."""
+    """Return (errors + leaf_cost * leaves, leaves) of the best tree.
+
+    Among equal trees it is one with the fewest leaves.
+    """
     found = best_errors(X, y, w, classes, depth, min_leaf)
     return min((e + leaf_cost * t, t) for t, e in found.items() if most_leaves is None or t <= most_leaves)
 
 
 def random_binary(seed, max_rows=14, max_features=5):
-    """Rows with ties, equal rows of different classes, constant and complementary columns, weights, sometimes one class."""
+    """Return a small random problem.
+
+    It may have ties, equal rows of different classes, constant and complementary columns, weights, and one class only.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, max_rows + 1))
     m = int(rng.integers(1, max_features + 1))

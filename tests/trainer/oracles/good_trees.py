@@ -1,4 +1,4 @@
-"""Oracle of good trees: all trees of a small problem, written from the definitions."""
+"""Oracle of good trees: all trees of a small problem, enumerated from the definitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainer.families.exact.workbench import Workbench
 
 
 class Every:
-    """All trees of a problem with their costs, in 1/Q rows."""
+    """All trees of a problem with their costs, in units of 1/Q rows."""
 
     def __init__(self, problem, bench, depth, min_leaf):
         q = bench.space.questions
@@ -42,7 +42,7 @@ class Every:
         return out
 
     def parted(self, tree):
-        """Return the partition of the rows that a tree makes, whatever its splits."""
+        """Return the partition of the rows by a tree, which does not depend on how its splits are written."""
 
         def visit(part, rows):
             if part is None:
@@ -76,12 +76,15 @@ class Every:
 
 
 def columns_of(tree, columns):
-    """Return the columns that a tree asks about; columns: those of the questions."""
+    """Return the columns on which a tree splits. `columns` are those of the questions."""
     return set() if tree is None else {columns[tree[0]]} | columns_of(tree[1], columns) | columns_of(tree[2], columns)
 
 
 def weigh_rows_that_meet(tree, column, columns, answers, weights):
-    """Return the weight of the rows with a path that asks about a column; answers: by question, bool (n,)."""
+    """Return the weight of the rows on whose path the tree splits on a column.
+
+    `answers` are the sides of the rows by question, bool (n,).
+    """
 
     def visit(part, rows):
         if part is None:

@@ -12,7 +12,10 @@ from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolic
 
 
 def random_table(rng: np.random.Generator, *, categories: bool = True, classes: int = 2) -> tuple[Table, Labels]:
-    """8 to 30 rows, ties, 10 to 60 % empty cells; some columns are empty but for one value, or empty in one class only."""
+    """Return a table of 8 to 30 rows with ties and empty cells.
+
+    Most columns have 10 to 60 % empty cells. Some have only one value, or are empty in one class.
+    """
     n = int(rng.integers(8, 31))
     codes = rng.integers(0, classes, n).astype(np.int32)
     codes[:classes] = np.arange(classes)
@@ -49,7 +52,10 @@ def _schema(name: str, values: np.ndarray) -> ColumnSchema:
 
 
 def partitions(table: Table) -> Iterator[np.ndarray]:
-    """Yield the left side of every split: thresholds with empty cells on either side, emptiness, single categories."""
+    """Yield the left side of every split.
+
+    The splits are thresholds with empty cells on either side, emptiness, and single categories.
+    """
     for column in table.columns:
         values = column.values
         if column.kind is ColumnKind.CATEGORICAL:
@@ -63,7 +69,7 @@ def partitions(table: Table) -> Iterator[np.ndarray]:
 
 
 def least_cost(table: Table, labels: Labels, weights: np.ndarray, depth: int, kappa: float) -> float:
-    """Return the least weight of errors plus `kappa` for each leaf, over all trees of the depth."""
+    """Return the least weight of errors plus `kappa` for each leaf, over all trees of this depth."""
     n = len(table)
     sides = {int("".join("1" if x else "0" for x in left), 2) for left in partitions(table)}
     full = (1 << n) - 1
@@ -94,7 +100,7 @@ def least_cost(table: Table, labels: Labels, weights: np.ndarray, depth: int, ka
 
 
 def route(nodes: list[dict], columns: list[dict], row: dict[str, float | str | None]) -> int:
-    """Return the leaf of a row, read from the nodes of a model file by the table of missing.md, section 1."""
+    """Return the leaf of a row. The nodes of the model file are read by the table in missing.md, section 1."""
     place = {column["name"]: column for column in columns}
     v = 0
     while "split" in nodes[v]:
@@ -142,7 +148,7 @@ def _linear(split: dict, place: dict[str, dict], row: dict[str, float | str | No
 
 
 def rows_of(table: Table) -> list[dict[str, float | str | None]]:
-    """Return the rows as dictionaries, None for an empty cell."""
+    """Return the rows as dictionaries, with None for an empty cell."""
 
     def cell(column: Column, i: int) -> float | str | None:
         value = float(column.values[i])
@@ -157,7 +163,7 @@ Asked = tuple[int, str, np.ndarray]  # column, kind of split ("cut", "empty" or 
 
 
 def questions(table: Table) -> list[Asked]:
-    """`partitions` with their columns; the left side of a cut holds the smaller values."""
+    """Return the splits of `partitions` with their columns and kinds. The left side of a cut has the smaller values."""
     found: list[Asked] = []
     for j, column in enumerate(table.columns):
         for left in partitions(Table(columns=(column,), row_numbers=table.row_numbers)):
@@ -172,7 +178,7 @@ Tree = tuple  # a leaf is (class,), a branch is (split, left, right)
 
 
 def shallow_trees(table: Table, classes: int) -> Iterator[Tree]:
-    """Yield all trees of depth two at most, with all classes at their leaves."""
+    """Yield all trees of depth two at most, with all combinations of classes at their leaves."""
     leaves = [(k,) for k in range(classes)]
     asked = questions(table)
     below = [*leaves, *((q, a, b) for q in asked for a in leaves for b in leaves)]
@@ -200,7 +206,7 @@ def leaf_sizes(tree: Tree, rows: np.ndarray, weights: np.ndarray) -> list[int]:
 
 
 def paths(tree: Tree) -> list[tuple[int, ...]]:
-    """Return the columns asked on each path."""
+    """Return the columns of the splits on each path."""
     if len(tree) == 1:
         return [()]
     (column, _, _), one, two = tree

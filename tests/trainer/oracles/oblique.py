@@ -1,8 +1,9 @@
 """Oracle of hyperplane trees: all linear separations of a few points in exact arithmetic.
 
-A circuit is a smallest affinely dependent set of points; the signs of its dependency are two sides whose hulls meet in one point.
-Two sets can be parted iff no circuit has one sign in the one and the other sign in the other (Radon, Kirchberger). Nothing here is
-shared with the library: integers and fractions only, no linear programming.
+A circuit is a smallest affinely dependent set of points. The signs of its dependency define two sides whose hulls meet
+in one point. Two sets can be separated if and only if no circuit has one sign in the one set and the other sign in the
+other (Radon, Kirchberger). No code is shared with the library, and there are only integers and fractions, no linear
+programming.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ KAPPAS = (Fraction(0), Fraction(0), Fraction(1, 3), Fraction(1), Fraction(1, 2))
 
 
 def dependency(points):
-    """Return the dependency of affinely dependent points if it is the only one and uses all of them, else None."""
+    """Return the dependency of affinely dependent points.
+
+    Return None unless it is the only one and uses all points.
+    """
     size = len(points)
     rows = [list(row) for row in zip(*points, strict=True)] + [[1] * size]
     pivots = []
@@ -51,7 +55,7 @@ def listed(X):
 
 
 def circuits(X):
-    """Return all (positive, negative) sets of indices, each also exchanged."""
+    """Return all circuits as pairs of sets of indices (positive, negative), each also with the two exchanged."""
     return _circuits(listed(X))
 
 
@@ -75,7 +79,7 @@ def separations(X):
 
 @cache
 def _separations(X):
-    # a set of points is an integer with one bit for each
+    # A set of points is an integer with one bit for each point.
     found = [tuple(sum(1 << i for i in side) for side in sides) for sides in _circuits(X)]
     out = set()
     for left in range(1, (1 << len(X)) - 1):
@@ -85,9 +89,10 @@ def _separations(X):
 
 
 def best_value(X, counts, depth, kappa, *, complete=False, most=None, min_leaf=0):
-    """The largest correct weight - kappa * leaves of a tree over distinct integer points X (P, m); counts (P, K).
+    """Return the largest correct weight - kappa * leaves of a tree over distinct integer points X (P, m).
 
-    A leaf of the tree has at least `min_leaf` rows, unless it is the only one.
+    `counts` (P, K) are the weights by class. A leaf of the tree has at least `min_leaf` rows, unless it is the only
+    one.
     """
     values = _most_correct(listed(X), listed(counts), depth, complete, min_leaf)
     return max(v - kappa * t for t, v in values if t <= (1 << depth if most is None else most))
@@ -95,13 +100,13 @@ def best_value(X, counts, depth, kappa, *, complete=False, most=None, min_leaf=0
 
 @cache
 def _most_correct(X, counts, depth, complete, min_leaf):
-    """Pairs of a number of leaves and the largest correct weight."""
+    """Return pairs of a number of leaves and the largest correct weight."""
     sides = _separations(X)
     counts = np.array(counts)
 
     @cache
     def best(points, height):
-        """Best correct weight by number of leaves."""
+        """Return the largest correct weight by number of leaves."""
         value = {}
         large = len(points) == len(X) or int(counts[sorted(points)].sum()) >= min_leaf
         if large and (not complete or height == 0):
@@ -118,7 +123,10 @@ def _most_correct(X, counts, depth, complete, min_leaf):
 
 
 def random_points(seed, *, most=9, depths=(1, 2)):
-    """X int (P, m) distinct, counts (P, K) with ties and equal points of several classes, depth, kappa."""
+    """Return X int (P, m), counts (P, K), the depth and kappa.
+
+    The points are distinct. There are ties, and several classes at one point.
+    """
     r = np.random.default_rng(seed)
     depth = int(r.choice(depths))
     m = int(r.integers(1, 4))

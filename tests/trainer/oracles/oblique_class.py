@@ -1,7 +1,11 @@
 """Oracle of restricted hyperplane trees: every pair of sides at every node, for few points.
 
-A pair of sides is allowed where some a with Σ|a| <= 1 keeps the sides `least` apart; its price is the fewest features that do.
-Distances are dual ones (the l∞ distance of two hulls), so that nothing is shared with the programs of the library.
+A pair of sides is allowed if some a with Σ
+
+a
+
+<= 1 keeps the sides `least` apart. Its price is the smallest number of features with which this is possible. Distances
+are dual ones (the l∞ distance of two hulls), so no code is shared with the programs of the library.
 """
 
 from __future__ import annotations
@@ -14,7 +18,12 @@ from scipy.optimize import linprog
 
 
 def hull_distance(L, R):
-    """max over Σ|a| <= 1 of min a·R - max a·L, as the l∞ distance of the hulls of the rows of L and R."""
+    """Return max over Σ
+
+    a
+
+    <= 1 of min a·R - max a·L, as the l∞ distance of the hulls of the rows of L and R.
+    """
     return _hull_distance(tuple(map(tuple, L.tolist())), tuple(map(tuple, R.tolist())))
 
 
@@ -37,7 +46,7 @@ def _hull_distance(left, right):
 
 
 def apart(L, R, least):
-    """Return whether the hulls are at least `least` apart; most pairs need no linear program."""
+    """Return whether the distance of the hulls is at least `least`. Most pairs need no linear program."""
     axis = max((R.min(axis=0) - L.max(axis=0)).max(), (L.min(axis=0) - R.max(axis=0)).max())
     if axis >= least or L.shape[1] == 1:
         return bool(axis >= least)  # a single column separates the hulls
@@ -46,12 +55,15 @@ def apart(L, R, least):
 
 
 def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, edge=1e-7):
-    """The largest correct weight - kappa * leaves - charge * features of a tree over distinct points Z (P, m)."""
+    """Return the best value of a tree over distinct points Z (P, m).
+
+    The value is the correct weight - kappa * leaves - charge * features.
+    """
     every = range(Z.shape[1])
 
     @cache
     def price(left, right):
-        """Return the fewest features with planes that separate two sides, or None."""
+        """Return the smallest number of features with a plane that separates two sides, or None if there is no such plane."""
         L = Z[sorted(left)]
         R = Z[sorted(right)]
         far = least - 1e-9 if least else edge

@@ -6,9 +6,10 @@ from functools import cache
 
 
 def fewest_errors(points, counts, tree, parted):
-    """Return the least misclassified weight; `parted(left, right)` says whether a hyperplane separates two sets.
+    """Return the least misclassified weight of a tree with given labels.
 
-    `tree` is a class or a pair of trees; `points` are numbers of rows of `counts` (P, K).
+    `tree` is a class or a pair of trees. `points` are row numbers of `counts` (P, K). `parted(left, right)` returns
+    whether a hyperplane separates two sets.
     """
 
     @cache

@@ -1,6 +1,7 @@
-"""Run by test_pmml in a process of its own: evaluates the PMML files of a folder with jpmml-evaluator.
+"""Evaluate the PMML files of a folder with jpmml-evaluator, in a separate process that test_pmml starts.
 
-For NAME.pmml reads NAME.rows.json (a list of rows) and writes NAME.out.json: one dictionary of outputs per row.
+For NAME.pmml it reads NAME.rows.json (a list of rows) and writes NAME.out.json (one dictionary of outputs for each
+row).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from jpmml_evaluator import make_evaluator
 from jpmml_evaluator.jpype import JPypeBackend
 
-# The work takes about a second, so code must compile quickly, and one thread suffices to collect garbage.
+# The work takes about a second, so code must compile quickly, and one thread is enough for garbage collection.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

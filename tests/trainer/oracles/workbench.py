@@ -1,4 +1,4 @@
-"""Oracle of the workbench: constraints and good trees by enumeration, written from the definitions."""
+"""Oracle of the workbench: constraints and good trees by enumeration from the definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolic
 
 
 def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Problem:
-    """Few rows of numeric, binary and categorical columns, with ties, equal and constant columns, weights, sometimes one class."""
+    """Return a problem of few rows in numeric, binary and categorical columns.
+
+    It may have ties, equal and constant columns, weights, and one class only.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, max_rows + 1))
     classes = int(rng.integers(1, 4)) if seed % 9 == 0 else int(rng.integers(2, 4))
@@ -53,7 +56,10 @@ def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Prob
 
 
 def empty_table(seed: int, *, max_rows: int = 9) -> Problem:
-    """Few rows with empty cells in columns of numbers, beside categories; thresholds of all values, or few bins."""
+    """Return a problem of few rows with empty cells in numeric columns.
+
+    Thresholds are at all values, or there are few bins.
+    """
     rng = np.random.default_rng(seed)
     problem = coarse_table(seed, max_rows=max_rows)
     columns = []
@@ -94,7 +100,10 @@ def coarse_table(seed: int, *, max_rows: int = 9) -> Problem:
 
 
 def shapes(answers, held, rows, place, height, min_weight, w):
-    """Every tree: None, or (question, yes, no). answers: (questions, rows) boolean; held[place]: further questions there."""
+    """Yield every tree as None or (question, yes, no).
+
+    `answers` is boolean (questions, rows), and `held[place]` are the further questions of a place.
+    """
     yield None
     if not height:
         return
@@ -111,7 +120,7 @@ def shapes(answers, held, rows, place, height, min_weight, w):
 
 
 def places(shape, place=""):
-    """Yield every place of a tree with what hangs there."""
+    """Yield every place of a tree with its subtree."""
     yield place, shape
     if shape is not None:
         yield from places(shape[1], place + "y")
@@ -123,9 +132,9 @@ def height(shape):
 
 
 def kept(shape, wishes, columns):
-    """Return whether a tree keeps constraints (verb, place, split or some or None, column, label or None, number).
+    """Return whether a tree meets constraints (verb, place, split or some or None, column, label or None, number).
 
-    Of 'together' the number is the set of questions that part what stays together.
+    For 'together', the number is the set of questions that separate the categories.
     """
     at = dict(places(shape))
     for verb, place, question, column, _, number in wishes:
@@ -172,14 +181,14 @@ def cost(shape, wishes, answers, y, w, classes, penalty):
 
 
 def plain(tree):
-    """Return the shape of a labelled tree: questions and sides, without the classes of leaves."""
+    """Return a labelled tree with its questions and sides, but without the classes of its leaves."""
     return (tree[0], plain(tree[1]), plain(tree[2])) if isinstance(tree, tuple) else None
 
 
 def column_prices(brute, tree, place, spoken):
     """Return the price of the cheapest split of each column at the place, below the splits of `tree`.
 
-    spoken: the constraints except those that fix the split or leaf at the place itself.
+    `spoken` are the constraints except those that fix the split or leaf at the place itself.
     """
     path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
     spoken = spoken + [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
@@ -195,9 +204,9 @@ def column_prices(brute, tree, place, spoken):
 
 
 def check_stopped_lists(fresh, warm, texts, tree, place, want):
-    """Price lists that are stopped early or late, of new benches and of one that has searched before.
+    """Check price lists that are stopped early or late, of new workbenches and of one that has searched before.
 
-    What is called proved is the price of enumeration, and everything else a bound of it.
+    A price that is called proved must be that of enumeration. Every other price must be a lower bound.
     """
     for patience in (0, 0, 1, 2, 3, 5, 8, 20, 60):
         bench = warm if patience == 0 and warm is not None else fresh()
@@ -215,6 +224,6 @@ def check_stopped_lists(fresh, warm, texts, tree, place, want):
 
 
 def is_smallest_conflict(conflict, best, infinite) -> bool:
-    """Return whether no tree keeps all constraints, but dropping any one of them makes a tree possible."""
+    """Return whether no tree meets all constraints, although some tree does if any one of them is dropped."""
     without = [[w for w in conflict if w is not left] for left in conflict]
     return best(conflict) == infinite and all(best(rest) < infinite for rest in without)

@@ -20,13 +20,13 @@ from trainer.training.run import TrainRequest, train
 
 SMALL = {"depth": 2, "time_limit": 60.0}
 OBLIQUE = ("cut-h", "cutw-h", "s-oct", "oct-h")
-# These tests check files. `mip/test_method.py` tests that these methods prove their optima by themselves.
+# These tests check files. `mip/test_method.py` tests that these methods prove their optima on their own.
 KNOWN_BOUND = {key: {"first_tree": "exact"} for key in ("oct", "flowoct", "binoct")}
 TWO_CLASSES = {m.id for m in METHODS if m.two_classes}
 
 
 def csv_text(rows: int = 48, classes: int = 3, seed: int = 5) -> str:
-    """Two numeric columns, a categorical and a binary one; equal rows of different classes occur."""
+    """Return rows with two numeric columns, a categorical and a binary one. Equal rows of different classes occur."""
     rng = np.random.default_rng(seed)
     lines = ["length,width,colour,flag,class"]
     for _ in range(rows):
@@ -71,7 +71,7 @@ def _trained(method: str, test_share: float, folds: int, parameters: str) -> tup
 def trained(
     folder: Path, method: str, *, test_share: float = 0.0, folds: int = 0, **parameters: Any
 ) -> tuple[dict[str, Any], Path]:
-    """Return a copy of the document, and the path of the rows."""
+    """Return a copy of the document of a trained model, and the path of its rows."""
     document, text = _trained(method, test_share, folds, json.dumps(parameters, sort_keys=True))
     data = folder / f"rows-{len(document['classes'])}-{method in OBLIQUE}.csv"
     data.write_text(text)
@@ -91,7 +91,7 @@ def verdicts(document: dict[str, Any], data: Path, folder: Path) -> dict[str, st
 
 
 def many_classes(folder: Path) -> tuple[dict[str, Any], Path]:
-    """Return the document of a tree of more than 30 leaves and 20 classes with long names, and its rows."""
+    """Return the document of a tree with more than 30 leaves and 20 classes of long names, and the path of its rows."""
     column = "a column whose name is as long as a sentence can be"
     name = "class number {} with a name that does not seem to end"
     blocks = np.random.default_rng(4).integers(0, 64, 1600).tolist()

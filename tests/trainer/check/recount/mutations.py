@@ -1,4 +1,4 @@
-"""Random changes of model files: values, structure, evidence."""
+"""Random changes of model files: values, structure and evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tests.trainer.check.recount.search_settings import OF_THE_SEARCH
 
 Path = tuple[Any, ...]
-# These members say nothing about the tree, nor about claims on it.
+# These members say nothing about the tree or about claims on it.
 ASIDE = {
     "name", "version", "seconds", "nodes", "cuts", "solver", "solver_version", "warm_start_objective", "time_limit",
     "memory_limit", "threads", "first_tree", "first_trees", "exact_seconds", "search_seconds", "seed",
@@ -27,10 +27,10 @@ def places(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def mutated(document: dict[str, Any], draw: random.Random) -> tuple[dict[str, Any], str]:
-    """Return a changed copy, and what was changed."""
+    """Return a copy with one random change, and a description of the change."""
     for _ in range(100):
         changed = json.loads(json.dumps(document))
-        # Each part of the file is equally likely, since most changes would hit long lists otherwise.
+        # Each part of the file is equally likely. Otherwise most changes would concern long lists.
         top = draw.choice([key for key in document if key not in ("format", "format_version", "version", "name")])
         inside = [(top, *path) for path in places(document[top])] or [(top,)]
         path = draw.choice(inside)
@@ -71,7 +71,7 @@ def _change(holder: Any, key: Any, draw: random.Random) -> str:
 
 
 def claims_of(value: Any) -> Any:
-    """Return a document without what claims nothing."""
+    """Return a document without the members that claim nothing."""
     if isinstance(value, dict):
         return {
             k: claims_of(v) for k, v in value.items() if not (k in ASIDE and not isinstance(v, list)) and v is not None
@@ -79,7 +79,7 @@ def claims_of(value: Any) -> Any:
     return [claims_of(v) for v in value] if isinstance(value, list) else value
 
 
-# Settings of the search say how a tree was found, and not which one. TOLD lists evidence about the search.
+# Settings of the search say how a tree was found, not which tree it is. TOLD lists evidence about the search.
 SETTINGS = ASIDE | OF_THE_SEARCH | {"big_m", "test_share", "folds"}
 TOLD = {
     "dynamic-programming",
@@ -105,7 +105,7 @@ CLAIMED = {
     "pairs",
     "proved",
 }  # members of evidence
-EMPTY: tuple[Any, ...] = (None, "", "none", 0, [], {})  # values that ask for nothing or say nothing
+EMPTY: tuple[Any, ...] = (None, "", "none", 0, [], {})  # values that request nothing or say nothing
 
 
 def _parameters(given: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
 def said(document: dict[str, Any]) -> dict[str, Any]:
     """Return the claims of a document, without search settings, evidence of the search, and equivalent cuts.
 
-    A split that sends the same rows to the left is checked by the counts of its nodes.
+    Cuts are equivalent if they send the same rows to the left, which the counts of the nodes show.
     """
     found = {k: v for k, v in document.items() if k not in ("name", "version")}
     found["parameters"] = _parameters(document.get("parameters") or {})
@@ -136,7 +136,7 @@ def said(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _points(points: Any) -> Any:
-    """Return the points of a frontier, the cuts of their trees left out as those of the tree."""
+    """Return the points of a frontier, without the cuts of their trees."""
     if not isinstance(points, list) or not all(isinstance(p, dict) and isinstance(p.get("tree"), list) for p in points):
         return points
     return [p | {"tree": [_node(v) for v in p["tree"]]} for p in points]
@@ -168,7 +168,7 @@ def lies(changed: dict[str, Any], original: dict[str, Any]) -> bool:
 
 
 def claims_no_more(changed: Any, original: Any) -> bool:
-    """Return whether lines were only removed."""
+    """Return whether the changed value claims no more than the original one, which means that only parts were removed."""
     if changed in EMPTY and not isinstance(changed, bool):
         return True
     if isinstance(changed, dict) and isinstance(original, dict):

@@ -49,7 +49,7 @@ NAMES = (
 
 
 def odd_table(folder: Path, seed: int) -> tuple[Path, dict[str, Any]]:
-    """Return a file of rows and how `load` is to read it."""
+    """Return a file of rows, and the options with which `load` must read it."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(20, 60))
     signal = rng.random(n)

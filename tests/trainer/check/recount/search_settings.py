@@ -1,4 +1,4 @@
-"""Settings that affect only the search. They neither restrict trees nor change the objective."""
+"""Settings that affect only the search. They do not restrict trees, and they do not change the objective."""
 
 from __future__ import annotations
 
