@@ -1,4 +1,4 @@
-"""Import of a foreign tree in a browser: choose a file, look at the tree, and ask for a better one."""
+"""Import of a foreign tree in a browser: choose a file, look at the tree, and request a better one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ PASSWORD = "a long password"
 
 @pytest.fixture
 def folder(owner, media, tmp_path):
-    """tree.pmml, of random thresholds, and text.pmml, which is none; the rows are a data set of the owner."""
+    """Folder with tree.pmml, which has random thresholds, and text.pmml, which is not PMML.
+
+    The rows are a data set of the owner.
+    """
     rng = np.random.default_rng(11)
     X = np.column_stack([rng.integers(0, 9, 120), rng.normal(size=120).round(1)])
     y = np.where((X[:, 0] > 3) & (X[:, 1] > 0), "yes", "no")
@@ -40,7 +43,7 @@ def folder(owner, media, tmp_path):
 
 @pytest.fixture
 def page(windows, live_server):
-    """A page of a person who is signed in; anything on the console fails the test."""
+    """Page of a signed-in user. Anything on the console fails the test."""
     found = windows.page(bypass_csp=True)
     trouble = []
     complaints(found, trouble)

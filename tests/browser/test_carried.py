@@ -1,4 +1,4 @@
-"""The standalone HTML file in a browser without a network: it answers every row like the kernel."""
+"""The standalone HTML file in a browser without a network predicts every row like the kernel."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RANDOM = 10_000
 
 @pytest.fixture(scope="module")
 def large():
-    """A tree of 64 leaves with questions of every kind, and its training rows."""
+    """Tree of 64 leaves with splits of every kind, and its training rows."""
     rng = np.random.default_rng(8)
     rows = drawn(rng, TRAINING)
     kinds = [
@@ -73,7 +73,10 @@ def drawn(rng, n):
 
 
 def csv_of(rows, rng=None):
-    """Rows as a file; with `rng` some cells are empty, marks of missing values, or categories that nobody knows."""
+    """Return rows as a CSV file.
+
+    With `rng`, some cells are empty, marks of missing values, or unknown categories.
+    """
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow([c.name for c in SCHEMA])
@@ -92,7 +95,7 @@ def csv_of(rows, rng=None):
 
 
 def kernel(tree, text):
-    """Leaf of each row of a CSV as the server reads it; None where it gets no answer."""
+    """Return the leaf of each row of a CSV file as the server reads it, or None if it has no answer."""
     rows = rows_for_model(read_csv(text.encode()), tree.schema, used=tree.used_columns)
     leaves = tree.apply(rows.table.matrix())
     return [int(leaf) if usable else None for leaf, usable in zip(leaves, rows.usable, strict=True)]

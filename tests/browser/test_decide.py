@@ -67,7 +67,10 @@ def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, sma
 
 @pytest.fixture
 def deep(owner, media):
-    """A tree of depth 8 over columns with long names: each row comes by up to eight questions, and many changes flip it."""
+    """Tree of depth 8 over columns with long names.
+
+    Each row meets up to eight splits, and many changes alter its answer.
+    """
     rng = np.random.default_rng(2)
     X = rng.normal(size=(400, 10))
     labels = np.where(rng.random(400) < 0.5, "agrees with the question", "does not agree with it")
@@ -154,7 +157,7 @@ def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
 
 
 def test_the_questionnaire_needs_nothing_but_a_keyboard(opened, table_model):  # noqa: F811
-    """At 390 px, Tab, arrows, space and Enter suffice for every split, "I don't know", back, a change and a restart."""
+    """At 390 px, Tab, arrows, space and Enter are enough for every split, "I don't know", back, a change and a restart."""
     page = opened(table_model, "questionnaire/", width=390)
     page.wait_for_selector("h1.q1")
     said = []
@@ -227,7 +230,7 @@ def test_the_public_page_needs_no_account(windows, live_server, small, owner, st
 
 @pytest.fixture
 def grades(owner, staff, media):
-    """A tree over whole grades and absences, opened to the public; the column `shoe` is in the table, and no split reads it."""
+    """Tree over whole grades and absences, with a public page. No split uses the column `shoe` of the table."""
     rng = np.random.default_rng(5)
     X = np.column_stack([rng.integers(20, 91, 200), rng.integers(0, 12, 200), rng.integers(35, 47, 200)])
     labels = np.where(X[:, 0] > 55, "pass", "fail")
@@ -252,7 +255,7 @@ def grades(owner, staff, media):
 
 
 def changes_without_browser(model, text, values, tmp_path):
-    """Return the smallest change of `grade` and its size, by each call and command."""
+    """Return the smallest change of `grade` and its size, from each call and command."""
     client = Client()
     client.force_login(model.owner)
     (record,) = explain(client, model, {"rows": [values]}).json()["explanations"]
@@ -312,7 +315,7 @@ WHY = "depends on absences (3), which the path of this row does not ask."
     ],
 )
 def test_every_door_shows_one_smallest_change(opened, grades, tmp_path, values, known, asked):  # noqa: F811
-    """Interfaces that know the row agree, and so do those that ask; if an unasked column decides, both say so."""
+    """Interfaces that know the row agree with those that ask for it. If an unasked column decides, both say so."""
     model, text = grades
     at = values["grade"]
     assert set(changes_without_browser(model, text, values, tmp_path).values()) == {(at, known, abs(at - known) / UNIT)}

@@ -28,7 +28,7 @@ def built(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def opened(browser):
-    """A function that opens an address in a window of a width, and keeps what the browser complains about."""
+    """Function that opens a URL in a window of a given width. It keeps what the browser complains about."""
     contexts = []
 
     def show(address: str, *, width: int = 1440):
@@ -47,7 +47,7 @@ def opened(browser):
 
 
 def finds(page, word: str) -> None:
-    """The first page that the site's search finds has the word in its address; while it is typed others may come first."""
+    """The first page that the site's search finds has the word in its URL. While it is typed, others may come first."""
     box = page.locator("input.md-search__input")
     box.click()
     box.press_sequentially(word)

@@ -31,7 +31,7 @@ def explorer(owner, model, live_server):  # noqa: F811
 
 
 def looked_at(page, name):
-    """Return axe violations in both themes and two widths, and what overflows in any width; take pictures."""
+    """Return axe violations in both themes and two widths, and what overflows in any width. Also take pictures."""
     found = []
     for width, theme in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 
 def specimens():
-    """Figures by name: trees of several sizes, every kind of split, the frontier."""
+    """Figures by name: trees of several sizes, every kind of split, and the frontier."""
     six = tree_of(6, classes=2, seed=6)
     figures = {
         "tree-6": tree_figure(six, path=six.path_to(six.leaves[-1].id), chosen=2),
@@ -192,7 +192,7 @@ def scale_of(page, figure):
 
 
 def zoom(page, words):
-    """Presses one of the buttons below the tree, and waits until it is drawn in that size."""
+    """Press one of the buttons below the tree, and wait until the tree is drawn in that size."""
     page.click(f"button:has-text('{words}')")
     expect(page.locator(f"button:has-text('{words}')")).to_have_attribute("aria-pressed", "true")
 

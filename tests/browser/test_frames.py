@@ -1,4 +1,4 @@
-"""The standalone HTML file answers CSV from all data frame libraries like an estimator."""
+"""The standalone HTML file predicts CSV from all data frame libraries like an estimator."""
 
 from __future__ import annotations
 

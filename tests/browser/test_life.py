@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def watched(owner, staff, media):
-    """A model with an alarm: approved 120 days ago, its biggest leaf grows from day 60 on."""
+    """Model with an alarm. It was approved 120 days ago, and the share of its largest leaf grows from day 60 on."""
     model = registry.register(owner=owner, document=trained("cart", folds=3), dataset=None, title="Small cart")
     registry.ask_for_approval(model, by=owner)
     registry.approve(model, by=staff, reason="A test.")

@@ -37,7 +37,7 @@ def facts(page):
 
 
 def shown(page, stop, held, own=False):
-    """The picture shows the counts of this stop on both sides of the line and at the curve, and its line is there."""
+    """Check that the picture shows the counts of this stop on both sides of the line and at the curve, and its line."""
     value = held["cuts"][stop]
     wrong = held["wrong"][stop]
     until(page, f"({LINES})().every((x) => x === {value})")
@@ -50,7 +50,7 @@ def shown(page, stop, held, own=False):
 
 
 def grab(page):
-    """The mouse holds the line."""
+    """Press the mouse button on the line."""
     box = page.locator(HANDLE).bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
     page.mouse.down()

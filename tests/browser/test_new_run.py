@@ -42,7 +42,7 @@ def shown(page, method):
 
 @pytest.fixture
 def votes(owner, media):
-    """A data set of 40 rows, ten of them with an empty cell."""
+    """Data set of 40 rows, of which ten have an empty cell."""
     text = "a,b,class\n" + "".join(f"{('y', 'n', 'y', '')[i % 4]},{'yn'[i % 2]},{'pq'[i % 2]}\n" for i in range(40))
     dropped = ColumnChoice(missing={"a": MissingPolicy.DROP})
     return datasets.create(
@@ -97,7 +97,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     shown(page, "exact")
     expect(page.locator("#id_p_min_leaf")).to_have_value("7")
 
-    # Text that is typed while a request is under way stays, and the cursor keeps its position.
+    # Text that is typed during a request stays, and the cursor keeps its position.
     page.fill("#id_p_min_leaf", "1")
     page.focus("#id_p_depth")
     page.keyboard.press("ControlOrMeta+a")

@@ -1,4 +1,4 @@
-"""All pages but the model page, at three widths and in both themes: no axe violation and no overflow."""
+"""All pages except the model page, at three widths and in both themes, have no axe violation and no overflow."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ IN_SIGHT = (
 
 @pytest.fixture
 def wished(owner, dataset, documents):  # noqa: F811
-    """A workbench tree under two constraints that cost rows."""
+    """Workbench tree under two constraints that cost rows."""
     return registry.register(owner=owner, document=documents[0], dataset=dataset, title="A tree with a longer title")
 
 
 @pytest.fixture
 def places(owner, dataset):  # noqa: F811
-    """The addresses of pages that have something to show."""
+    """URLs of pages that have content."""
     run = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Small")
     registry.ask_for_approval(model, by=owner, reason="For the counters.")
@@ -136,7 +136,7 @@ def read(page, theme):
 
 
 def misplaced(page, width):
-    """Return what overflows, is out of line or out of sight at this width."""
+    """Return what overflows, is misaligned or out of sight at this width."""
     page.set_viewport_size({"width": width, "height": 900})
     found = [f"{overflow(page)} pixels too wide"] * (overflow(page) > 0)
     found += [f"'{words}' stands on another line than its field" for words in page.evaluate(APART)]

@@ -21,12 +21,15 @@ HERE = "(at) => { const box = at.getBoundingClientRect(); return [box.x + box.wi
 
 
 def replaced(page, button):
-    """Waits until another button stands in the place of the one that has the mark."""
+    """Wait until another button has replaced the marked one."""
     until(page, f"document.querySelector({button!r}) && !document.querySelector({button!r}).dataset.mark")
 
 
 def press(page, button, by, change=lambda: None):
-    """Holds the button until it has been replaced, which a change may be needed for, and lets go."""
+    """Hold the button until it has been replaced, then release it.
+
+    `change` makes a change that causes the replacement.
+    """
     place = page.eval_on_selector(button, HERE)
     if by == "mouse":
         page.mouse.move(*place)

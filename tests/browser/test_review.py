@@ -28,7 +28,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def as_user(windows, live_server, media):
-    """A function that gives a page on which a user is signed in; console lines other than of pages that are not there fail the test."""
+    """Function that returns a page of a signed-in user.
+
+    Console lines fail the test, except those about missing pages.
+    """
     trouble = []
 
     def page_of(name, *, width=1440):
@@ -60,7 +63,7 @@ def test_the_list_of_the_administration_fits_with_long_names(as_user, live_serve
 
 
 def at_its_fragment(page):
-    """Wait until Chromium has moved to the fragment of the address, since this takes the focus away."""
+    """Wait until Chromium has moved to the fragment of the URL, because this takes the focus away."""
     page.wait_for_url("**#*")
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
 
@@ -234,7 +237,7 @@ def test_who_looks_away_is_told_when_a_run_ends(as_user, live_server, owner, dat
 
 @pytest.fixture
 def experiment(owner, dataset):  # noqa: F811
-    """Two candidates that wait; `done` ends the first one."""
+    """Experiment with two waiting candidates. `done` ends the first one."""
     return experiments.start(
         owner=owner, dataset=dataset, candidates=[{"method": "cart"}, {"method": "exact"}], folds=3, test_share=0.2
     )

@@ -1,6 +1,6 @@
 """The main task in a browser with a real worker: upload, train, watch, inspect, approve, predict.
 
-It leaves a picture of every page where one is wanted (`python -m docs.pictures`).
+It saves a picture of every page if requested (`python -m docs.pictures`).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def post(url, body, token):
 
 
 def upload(page, base, bad, good):
-    """A file that is refused, then one that is stored; the address of the data set."""
+    """Upload a file that is refused, then one that is stored. Return the URL of the data set."""
     page.goto(f"{base}/datasets/new/")
     picture(page, "upload")
     page.set_input_files("#file", str(bad))
@@ -104,7 +104,7 @@ def make_token(page, base):
 
 
 def call(base, model_id, token):
-    """A row that is predicted, and one with a column that the model does not know."""
+    """Predict a row, then one with a column that the model does not know."""
     url = f"{base}/api/v1/models/{model_id}/"
     columns = json.loads(urllib.request.urlopen(request_of(url, token)).read())["columns"]
     row = {c["name"]: 0.5 if c["kind"] != "categorical" else c["categories"][0] for c in columns}
@@ -117,7 +117,7 @@ def call(base, model_id, token):
 
 
 def approve(page, base, model_id):
-    """On the page of the review, by a member of the staff who is signed in; the administration shows the same model."""
+    """Approve the model on the review page as a signed-in administrator. The administration shows the same model."""
     page.goto(f"{base}/admin/registry/treemodel/{model_id}/change/")
     page.wait_for_selector(".field-picture .js-plotly-plot")
     picture(page, "admin-model")
@@ -149,7 +149,7 @@ def look_on_a_phone_and_in_the_dark(page, base, pages):
 
 
 def compare(page, base, *urls):
-    """The trees of some models side by side, in light colours, on a wide screen and on a phone."""
+    """Show the trees of some models side by side, in light colours, on a wide screen and on a phone."""
     page.emulate_media(color_scheme="light")
     ticks = "&".join(f"models={re.search('/models/([0-9a-f-]+)/', url).group(1)}" for url in urls)
     page.goto(f"{base}/models/compare/?{ticks}")
@@ -215,7 +215,7 @@ def request_of(url, token):
 
 @pytest.fixture
 def data_file(tmp_path):
-    """Banknote where the shared data are at hand, else scikit-learn's breast cancer data."""
+    """Return the banknote data if the shared data are available, else scikit-learn's breast cancer data."""
     from tests.conftest import bench_data
 
     shared = bench_data() / "banknote.csv"

@@ -51,7 +51,7 @@ def stored(owner, name, columns, X, labels, *, method="cart", **parameters):
 
 @pytest.fixture
 def twenty(owner, media):
-    """A tree of depth 6 that tells 20 classes apart."""
+    """Tree of depth 6 for 20 classes."""
     rng = np.random.default_rng(1)
     X = rng.uniform(0, 4, (1500, 4))
     codes = 5 * X[:, 0].astype(int) + np.minimum(4, (X[:, 1] * 1.25).astype(int))
@@ -69,7 +69,7 @@ def complete(level: int) -> Draft:
 
 @pytest.fixture
 def wide(owner, media):
-    """A tree with 64 leaves over 60 columns with long names that differ in two digits."""
+    """Tree with 64 leaves over 60 columns, whose long names differ in two digits."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(900, 60))
     labels = np.where(rng.random(900) < 0.5, "agrees with the question", "does not agree with it")
@@ -88,7 +88,7 @@ def wide(owner, media):
 
 @pytest.fixture
 def planes(owner, media):
-    """One hyperplane over 60 columns."""
+    """Tree of one hyperplane over 60 columns."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(160, 60))
     labels = np.where(X[:, 14] + X[:, 24] - X[:, 3] > 0, "yes", "no")
@@ -99,7 +99,7 @@ def planes(owner, media):
 
 @pytest.fixture
 def small(owner, media):
-    """A small tree of two classes with unseen rows."""
+    """Small tree of two classes with unseen rows."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(400, 3))
     labels = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.4 * rng.normal(size=400) > 0, "good", "bad")
@@ -108,7 +108,7 @@ def small(owner, media):
 
 @pytest.fixture
 def opened(windows, live_server):
-    """A function that signs in and opens a page of a model; anything on the console fails the test at its end."""
+    """Function that signs in and opens a page of a model. Anything on the console fails the test at its end."""
     trouble = []
 
     def open_page(model, query="", *, width=1440, dark=False, **more):
@@ -124,7 +124,7 @@ def opened(windows, live_server):
 
 
 def cards(page):
-    """Waits until the cards are on the screen."""
+    """Wait until the cards are visible."""
     page.wait_for_selector("#hits .hit")
 
 
@@ -205,7 +205,7 @@ def test_every_mode_is_accessible_and_fits(opened, small):
 
 
 def opens_alone(page):
-    """One side of the first question opens as a whole, and the other side closes."""
+    """Check that one side of the first split opens as a whole and the other side closes."""
     part = page.locator('.hit[aria-level="2"][aria-expanded]').first
     part.focus()
     page.keyboard.press("Enter")
@@ -484,7 +484,7 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["wide", "twenty"])
 def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
-    """Sizes are compressed as the real server does it, because the test server compresses nothing."""
+    """Sizes are those of files compressed like on the real server, because the test server does not compress them."""
     page = opened(request.getfixturevalue(which))
     page.goto("about:blank")  # requests of the previous page must not count
     answers = []

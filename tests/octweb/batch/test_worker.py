@@ -1,4 +1,4 @@
-"""Batch predictions with real workers and children: SIGKILL, cancelling, and what remains."""
+"""Batch predictions with real workers and child processes: SIGKILL, cancelling, and what remains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ ROWS = 300  # the child that is held processes them in three pieces
 
 @pytest.fixture
 def hold(tmp_path, monkeypatch):
-    """Children stop after their first piece of rows while this file is there: no test depends on how fast they are."""
+    """File that holds child processes after their first piece of rows while it exists.
+
+    So no test depends on their speed.
+    """
     path = tmp_path / "hold"
     path.touch()
     monkeypatch.setenv("OCTWEB_TEST_HOLD", str(path))

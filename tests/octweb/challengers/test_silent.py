@@ -1,4 +1,4 @@
-"""A challenger answers the rows of the served tree exactly as it would answer them itself."""
+"""A challenger predicts the rows of the served tree exactly as it would predict them itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = ("blue", "green", "red", "grey")
 
 @cache
 def file_of(seed: int, *, classes=("no", "yes"), missing=MissingPolicy.LEARN, words=WORDS, names=("x", "y"), unit=""):
-    """Return a small tree over two numeric columns and one of words; a different target and order for each seed."""
+    """Return a small tree over two numeric columns and one of words. The target and the order depend on the seed."""
     rng = np.random.default_rng(seed)
     rows = 80
     numbers = rng.integers(0, 6, (rows, 2)).astype(float)
@@ -63,7 +63,7 @@ def rows_to_ask(rng, count):
 
 
 def own_answer(file, row):
-    """Return the class that the model gives to a row sent to it; None if it refuses the row."""
+    """Return the class that the model predicts for a row sent to it, or None if it refuses the row."""
     tree = file.tree
     try:
         rows = plain_values(file.reading, [row])

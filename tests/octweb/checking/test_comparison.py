@@ -34,7 +34,10 @@ FOUND = {
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
-    """Rows with a conjunction as their class, except for six: a greedy tree of three leaves is the best one, a tree of random thresholds is not."""
+    """Return rows whose class is a conjunction, except in six rows.
+
+    A greedy tree of three leaves is the best one, and a tree of random thresholds is not.
+    """
     rng = np.random.default_rng(11)
     found = pd.DataFrame({"width": rng.integers(0, 9, 120), "height": rng.normal(size=120).round(1)})
     yes = (found["width"] > 3) & (found["height"] > 0)
@@ -50,7 +53,7 @@ def dataset(owner, media, frame):
 
 @pytest.fixture
 def brought(owner, dataset, frame, tmp_path):
-    """A function that brings a tree of scikit-learn, with three leaves and as the upload does."""
+    """Function that imports a tree of scikit-learn with three leaves, as the upload does."""
 
     def make(splitter="random"):
         tree = DecisionTreeClassifier(max_leaf_nodes=3, max_depth=2, splitter=splitter, random_state=0)
@@ -64,7 +67,7 @@ def brought(owner, dataset, frame, tmp_path):
 
 
 def work(job) -> Comparison:
-    """The job after a worker has had it."""
+    """Return the job after a worker has run it."""
     ComparisonSupervisor(job_id=str(job.pk), worker="test", stopping=threading.Event()).run()
     return Comparison.objects.get(pk=job.pk)
 
@@ -149,7 +152,7 @@ def test_a_search_that_waits_is_stopped(brought, client_of, client, owner):
 
 
 class Ended:
-    """A child that has written its record."""
+    """Child process that has written its record."""
 
     def log(self) -> str:
         return ""

@@ -81,7 +81,7 @@ for line in sys.stdin.read().splitlines():
 
 
 def environment_of_newcomer(home: Path) -> dict[str, str]:
-    """Return the environment of a user with this home who has set nothing of octweb."""
+    """Return the environment of a user with this home folder who has no settings of octweb."""
     ours = ("OCTWEB_", "NUMBA_CACHE_DIR", "DATABASE_URL", "XDG_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return kept | {"HOME": str(home), "PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}

@@ -1,4 +1,4 @@
-"""The worker under gunicorn: calls stay in order, none is left waiting, and it shuts down cleanly."""
+"""gunicorn's worker keeps calls in order, leaves none waiting, and shuts down cleanly."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ PATHS = ("/", "/m/infer")  # an ordinary call and a prediction
 
 @pytest.fixture
 def proxies():
-    """Addresses that may say which scheme a call had."""
+    """IP addresses that may state the scheme of a call."""
     return "127.0.0.1"
 
 
 @pytest.fixture
 def client_seconds():
-    """Seconds that a client may keep a thread waiting."""
+    """Seconds for which a client may keep a thread waiting."""
     return 600
 
 
@@ -420,7 +420,7 @@ def test_dripping_client_is_closed_at_its_deadline(server, half):
 
 
 def test_clients_that_read_no_answers_leave_threads(server):
-    """The answers do not fit into the buffers of the system, so their threads wait in sending."""
+    """The responses do not fit into the buffers of the system, so their threads wait while they send."""
     body = b"x" * 30_000_000
     lazy = [socket.create_connection(("127.0.0.1", server[1]), PATIENCE) for _ in range(THREADS)]
     for one in lazy:
@@ -461,7 +461,7 @@ ANSWER_HEADERS = [("Content-Type", "application/json"), ("X-Frame-Options", "DEN
 
 
 class CountedSocket(socket.socket):
-    """Counts what it sends."""
+    """Socket that counts what it sends."""
 
     sent = 0
 
@@ -472,7 +472,10 @@ class CountedSocket(socket.socket):
 
 @pytest.fixture
 def answer_here():
-    """Answer calls in this thread with the worker's `handle`; return the bytes and the number of writes of each answer."""
+    """Function that answers calls in this thread with the worker's `handle`.
+
+    It returns the bytes and the number of writes of each response.
+    """
     caller, served = socket.socketpair()
     ours = CountedSocket(fileno=served.detach())
     config = Config()

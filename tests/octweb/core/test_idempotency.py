@@ -29,7 +29,7 @@ def api(client_of, owner):
 
 
 def upload(api, content: str = CSV, key=KEY, **members):
-    """Send a file; each form has a boundary of its own, as the forms of real clients have."""
+    """Send a file. Each form has its own boundary, like the forms of real clients."""
     file = SimpleUploadedFile("small.csv", content.encode())
     return api.post(DATASETS, {"file": file, "target": "class"} | members, format="multipart", headers=key)
 

@@ -105,7 +105,7 @@ def large(owner, media):
 
 @pytest.fixture
 def made():
-    """The number of rows that were read, by model."""
+    """Number of rows that were read, by model."""
     counts = Counter()
 
     def count(sender, **_):

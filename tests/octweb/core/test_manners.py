@@ -1,4 +1,4 @@
-"""OPTIONS on every address, private pages, and octweb below a URL prefix."""
+"""OPTIONS on every URL, private pages, and octweb below a URL prefix."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ START_SECONDS = 300
 
 
 def readable_by_others(folder: Path) -> list[str]:
-    """Paths in the folder, itself included, that have any right of group or others."""
+    """Return paths in the folder, itself included, on which group or others have any right."""
     paths = [path for path in (folder, *folder.rglob("*")) if not path.is_symlink()]
     return [str(path) for path in paths if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077]
 

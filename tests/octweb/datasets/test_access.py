@@ -1,4 +1,4 @@
-"""Every address of data sets, for its owner, staff, a stranger and nobody."""
+"""Every URL of data sets, for its owner, administrators, a stranger and nobody."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def replace_file(dataset, change: str) -> None:
 
 
 def check_answers(owner, dataset, media) -> None:
-    """Ask all addresses of the data set and those that use its rows."""
+    """Call all URLs of the data set and those that use its rows."""
     client = Client(raise_request_exception=False)
     client.force_login(owner)
     page = f"/datasets/{dataset.pk}/"

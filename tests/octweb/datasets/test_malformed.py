@@ -37,7 +37,7 @@ def good_parquet(compression: str) -> bytes:
 
 
 def damaged(content: bytes, rng: random.Random) -> bytes:
-    """One to four changes, each of its own kind and place."""
+    """Return the content with one to four changes, each of a different kind and place."""
     out = bytearray(content)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(out) + 1)
@@ -79,7 +79,7 @@ def two_hundred() -> list[tuple[str, bytes]]:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    """Parquet is read by the same code, without a process for each file; `test_reading.py` has those."""
+    """Parquet is read by the same code in this process. `test_reading.py` tests the processes."""
     monkeypatch.setattr(reader, "_is_small", lambda source: True)
 
 

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
 @pytest.fixture
 def page(client, owner, recorded):
-    """Get a page of the records of the model, or post a form to it, as its owner; returns its text."""
+    """Get a page of the model's records as its owner, or post a form to it. Return its text."""
     client.force_login(owner)
 
     def read(*place, form=None, query=""):
@@ -104,7 +104,7 @@ def test_decision_shows_values_path_and_smallest_change(page, ids, recorded):
 
 @pytest.fixture
 def items_model(owner, staff):
-    """A recorded model whose columns are `items`, a name that templates know, and a category."""
+    """Recorded model whose columns are `items`, a name that templates know, and a category."""
     rng = np.random.default_rng(5)
     items = rng.integers(0, 9, 80).astype(float)
     colours = rng.integers(0, 2, 80)

@@ -82,7 +82,7 @@ def files_in(folder) -> set[str]:
 
 
 def full_of_things(user, document) -> TreeModel:
-    """One thing of every kind that a user can have, with files."""
+    """Create one object of every kind that a user can have, with files."""
     data = datasets.create(owner=user, file=io.BytesIO(CSV.encode()), source_name="private name.csv", target="class")
     datasets.stage(owner=user, file=io.BytesIO(CSV.encode()), source_name="staged.csv")
     model = registry.register(owner=user, document=document, dataset=data, title="Private title")

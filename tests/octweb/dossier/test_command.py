@@ -23,7 +23,7 @@ ALL = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with a dossier, signed with a key of its own."""
+    """Folder with a dossier that is signed with a separate key."""
     from django.conf import settings
 
     folder = tmp_path_factory.mktemp("dossier")
@@ -44,13 +44,13 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def copy(made, tmp_path, settings):
-    """A copy that a test may change, on the installation that signed it."""
+    """Copy that a test may change, on the installation that signed it."""
     settings.DOSSIER_KEY = made / "key.pem"
     return shutil.copytree(made / "out", tmp_path / "copy")
 
 
 def check(folder, capsys, **options):
-    """The exit status of --check, and its record."""
+    """Return the exit status of --check, and its record."""
     try:
         call_command("dossier", check=str(folder), json=True, **options)
         status = 0

@@ -32,7 +32,7 @@ def test_every_node_is_drawn_within_the_page_width(leaves):
 
 
 def shown(tree, picture):
-    """The nodes of a picture: those below its first node, without what others go on with."""
+    """Return the nodes of a picture: those below its first node, except those that other pictures continue."""
     _, ids = below(tree, picture.node)
     hidden = {i for node in picture.goes_on for i in below(tree, node)[1][1:]}
     return set(ids) - hidden

@@ -42,7 +42,7 @@ def run(supervisor, job):
 
 @pytest.fixture
 def model(owner, dataset, media, settings, tmp_path):  # noqa: F811
-    """A model with its rows and without a proof."""
+    """Model with its rows but without a proof."""
     settings.DOSSIER_KEY = tmp_path / "key.pem"
     rows, labels = datasets.load(dataset)
     request = TrainRequest(table=rows, labels=labels, method="cart", parameters={"depth": 2}, test_share=0.3)
@@ -51,7 +51,7 @@ def model(owner, dataset, media, settings, tmp_path):  # noqa: F811
 
 @pytest.fixture
 def proved(model, owner):
-    """A model that a worker trained, with its proof."""
+    """Model that a worker trained, with its proof."""
     job = runs.enqueue(owner=owner, dataset=model.dataset, method="exact", parameters={"depth": 2}, test_share=0.3)
     assert run(TrainingSupervisor, job) == "succeeded"
     job.refresh_from_db()
@@ -114,8 +114,8 @@ def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, st
     assert done.count("exported") == 12
     call_command("audit", "--json")
 
-    # Before the approval nobody else may read it. Afterwards every token may. Only owner and administrators may make
-    # one.
+    # Before the approval nobody else may read the dossier. Afterwards every token may. Only the owner and
+    # administrators may create one.
     client.force_login(stranger)
     assert client.get(f"/models/{model.pk}/dossier/html/").status_code == 404
     assert client_of(stranger).get(address).status_code == 404
@@ -186,7 +186,10 @@ def test_old_dossiers_are_removed_but_the_last_one_stays(model, owner):
 
 @pytest.fixture
 def host(settings, tmp_path):
-    """Act as a host of the compose layout: a data folder of its own, shared database, store and OCTWEB_SECRET_KEY."""
+    """Function that makes this process a host of the compose layout.
+
+    It has its own data folder, and shares the database, the store and OCTWEB_SECRET_KEY.
+    """
 
     def use(name: str):
         settings.DATA_DIR = tmp_path / name

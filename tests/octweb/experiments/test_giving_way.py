@@ -31,7 +31,7 @@ EARLIER = timedelta(minutes=1)
 @pytest.fixture
 def new_candidate(owner, hard_dataset):  # noqa: F811
     def make(seconds: float) -> Candidate:
-        """Every fit of it takes so long."""
+        """Return a candidate whose every fit takes this many seconds."""
         asked = {"method": "odt", "parameters": {"depth": 3, "time_limit": seconds}}
         started = actions.start(owner=owner, dataset=hard_dataset, candidates=[asked], folds=3, test_share=0.25)
         return started.candidates.get()
@@ -46,7 +46,7 @@ def slow(new_candidate) -> Candidate:
 
 @pytest.fixture
 def quick_run(owner, dataset):
-    """A run of a second that waits for a minute already."""
+    """Run of one second that has already waited for a minute."""
 
     def make() -> TrainingRun:
         run = runs.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
@@ -127,7 +127,7 @@ def test_giving_way_does_not_count_as_a_death(slow, gave_way, after):
 
 
 def begun(job, seconds: float) -> None:
-    """The job runs for so long."""
+    """Set the job as if it had been running for this many seconds."""
     started = timezone.now() - timedelta(seconds=seconds)
     type(job).objects.filter(pk=job.pk).update(status=RunStatus.RUNNING, started=started)
 

@@ -10,7 +10,7 @@ from tests.seeds import seeds
 
 
 def random_columns(rng):
-    """First columns with what is asked below them, as a record has them."""
+    """Return first columns with the columns below them, as a record has them."""
     names = ["age", "a <b>bold</b> name", *(f"column {j}" for j in range(20))]
     found = []
     for name in rng.sample(names, rng.randint(1, len(names))):

@@ -38,7 +38,7 @@ def test_first_pages_have_a_tree_to_touch(client, owner):
 
 
 def test_example_tree_is_true_of_the_sample(tmp_path):
-    """The independent program counts the shipped model again on the rows of the sample."""
+    """The independent checker counts the shipped model again on the rows of the sample."""
     path = tmp_path / "sample.csv"
     path.write_text(csv_text(example_sample()), encoding="utf-8")
     findings = verify(FILE, path)

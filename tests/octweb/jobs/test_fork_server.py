@@ -41,7 +41,7 @@ def gone(process, seconds=60.0):
 
 
 def searching(folder, process):
-    """Waits until the training has a tree; before that there is none to keep."""
+    """Wait until the training has a tree. Before that there is none to keep."""
     until = time.monotonic() + 120
     progress = folder / "progress.jsonl"
     while not (progress.exists() and '"incumbent": 0.' in progress.read_text()) and time.monotonic() < until:
@@ -139,7 +139,7 @@ def test_a_process_that_keeps_none_starts_none(environment, tmp_path):
 
 
 def test_it_ends_with_its_worker(server):
-    """The last test, for it ends the process that the others share."""
+    """This is the last test, because it ends the process that the others share."""
     assert server.alive
     server.process.stdin.close()  # the same happens when the worker ends
     assert server.process.wait(120) == 0

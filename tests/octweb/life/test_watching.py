@@ -27,7 +27,10 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def year(approved):
-    """The approved model, served since 120 days: its biggest leaf takes half as many rows again from day 60 on."""
+    """Approved model that has been served for 120 days.
+
+    From day 60 on, its largest leaf gets half as many rows again.
+    """
     ReviewEvent.objects.filter(model=approved, after=State.APPROVED).update(at=timezone.now() - timedelta(days=120))
     fill(approved, 120, changed_from=60)
     return approved

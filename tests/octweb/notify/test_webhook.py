@@ -21,7 +21,7 @@ OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 class Server:
-    """A server on this machine that behaves as `answer` says; `received` is what came in."""
+    """Server on this machine that responds as `answer` defines. `received` is what it received."""
 
     def __init__(self, answer, *, reads: bool = True) -> None:
         self.answer = answer
@@ -114,7 +114,7 @@ def once(content: bytes):
     ],
 )  # fmt: skip
 def test_bad_server_ends_within_the_deadline(serve, scheme, answer, reads, words):
-    """Without a deadline, a call would last as long as the server keeps sending single bytes."""
+    """Without a deadline, a call would last as long as the server sends single bytes."""
     server = serve(answer, reads=reads)
     outcome = []
 
@@ -225,7 +225,7 @@ def test_which_addresses_are_public(address, public):
 
 
 def documented_check():
-    """Return the function that docs/security.md gives to receivers."""
+    """Function that docs/security.md gives to receivers."""
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?def is_genuine.*?)^```", page, re.MULTILINE | re.DOTALL)
     names: dict = {}

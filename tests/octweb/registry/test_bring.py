@@ -54,7 +54,7 @@ def dataset(owner, media, frame):
 
 @pytest.fixture
 def read_here(monkeypatch):
-    """The file is read in this process, with the request and the answer as they go to another one and back."""
+    """Read the file in this process. The request and the answer are converted as if they went to another process."""
 
     def here(request, folder):
         try:

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database,
 
 
 def turned(document: str) -> str:
-    """Return a valid model file with leaves that say something else."""
+    """Return a valid model file whose leaves predict another class."""
     model = json.loads(document)
     model["classes"] = model["classes"][::-1]
     return json.dumps(model)
@@ -32,7 +32,7 @@ def turned(document: str) -> str:
 
 @pytest.fixture(params=["cut off", "turned"])
 def damaged(request, register, approved, monkeypatch):
-    """An approved model with another document, beside a good one of another family."""
+    """Approved model with another document, beside a good one of another family."""
     monkeypatch.setattr(model_files, "_cache", model_files.DocumentCache())
     register(title="A good one", document=trained("cart", depth=1))
     text = approved.document[:-40] if request.param == "cut off" else turned(approved.document)

@@ -26,7 +26,7 @@ UNSEEN = 30
 
 @pytest.fixture(params=["run", "workbench"])
 def document(request, dataset):  # noqa: F811
-    """The file of a run with folds and a test share, and of a version saved on a workbench."""
+    """Document of a run with folds and a test share, or of a version saved on a workbench."""
     table, labels = stored.load(dataset)
     given = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2}, test_share=0.25, folds=5)
     if request.param == "run":

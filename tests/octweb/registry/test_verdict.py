@@ -25,7 +25,7 @@ PAGES = ("/models/{pk}/", "/models/{pk}/review/", "/api/v1/models/{pk}/")
 
 
 def noise_csv() -> str:
-    """160 rows of three columns that say nothing about the class."""
+    """Return 160 rows of three columns that say nothing about the class."""
     rng = np.random.default_rng(5)
     X = rng.integers(0, 30, (160, 3))
     y = np.where(rng.random(160) < 0.7, "well", "ill")

@@ -51,7 +51,7 @@ def test_what_cannot_be_judged_has_its_json_too(files, capsys):
 
 
 def test_a_report_ends_with_status_0_unless_a_verdict_is_required(files):
-    """The verdict on `cart` is *recounted*, since it claims nothing that needs a proof."""
+    """The verdict on `cart` is *recounted*, because it claims nothing that needs a proof."""
     names = (str(files / "model.json"), str(files / "data.csv"))
     report = files / "report.json"
     call_command("verify", *names, report=str(report))

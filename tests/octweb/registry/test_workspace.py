@@ -38,7 +38,7 @@ def _media(media):
 
 @pytest.fixture
 def table(owner):
-    """400 rows with ties, gaps in a column that is not asked, and one that is left out of the training."""
+    """Data set of 400 rows with ties, empty cells in a column without a split, and a column left out of the training."""
     rng = np.random.default_rng(7)
     X = rng.integers(0, 30, (400, 2)) / 2
     town = rng.choice(["north", "south", "east", ""], 400)
@@ -320,7 +320,10 @@ def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
 
 
 def costs_of(wrong, at, rows=1000):
-    """Costs with these counts of wrong rows at the thresholds 0.5, 1.5, …; the tree's own is at place `at`."""
+    """Return costs with these counts of wrong rows at the thresholds 0.5, 1.5, …
+
+    The tree's own threshold is at place `at`.
+    """
     n = np.arange(len(wrong), dtype=float)
     return CutCosts(
         column="x", low=n, high=n + 1, yes=n.astype(int), wrong=np.array(wrong), own=at + 0.5, nobody=900, everybody=800,

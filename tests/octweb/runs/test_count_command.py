@@ -27,7 +27,7 @@ class Done(NamedTuple):
 
 
 def octweb(name: str, *arguments: object, code: int = 0) -> Done:
-    """Run a command in this process, with the status that a person would see."""
+    """Run a command in this process, with the exit status that a user would see."""
     out = StringIO()
     error = StringIO()
     status = 0

@@ -22,7 +22,10 @@ ARGUMENTS = ("--target=y", "--depth=2", "--set=first_trees=cart", "--set=search_
 
 @pytest.fixture
 def rows(tmp_path):
-    """The exclusive or of two signs: two parallel lines separate two opposite corners from the others."""
+    """Rows whose class is the exclusive or of two signs.
+
+    Two parallel lines separate two opposite corners from the others.
+    """
     path = tmp_path / "rows.csv"
     grid = [(a, b) for a in (-2, -1, 1, 2) for b in (-2, -1, 1, 2)]
     path.write_text("a,b,y\n" + "\n".join(f"{a},{b},{'yes' if a * b > 0 else 'no'}" for a, b in grid) + "\n")
@@ -112,7 +115,8 @@ def test_costs_give_the_least_cost_for_each_size(rows, tmp_path):
     costs = tmp_path / "costs.json"
     costs.write_text(json.dumps({"unit": "EUR", "costs": {"yes": {"no": 3}}}))
     record = json.loads(run(str(rows), *ARGUMENTS, "--json", f"--costs={costs}").splitlines()[-1])
-    # always yes costs the 8 rows of no; a line parts four rows of one corner, a second one the other corner
+    # always "yes" costs the 8 rows of "no"; a line separates four rows of one corner, and a second line the other
+    # corner
     assert {p["branchings"]: p["cost"] for p in record["branchings"]} == {0: 8, 1: 4, 2: 0}
     assert all(p["proved"] and p["least"] == p["cost"] for p in record["branchings"])
     assert record["best_constant"] == {"answer": "yes", "cost": 8}

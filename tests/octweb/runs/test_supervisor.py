@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def supervised(owner, media, hard_dataset):
-    """A run that takes long, and its supervisor in this process."""
+    """Run that takes long, and its supervisor in this process."""
     run = actions.enqueue(owner=owner, dataset=hard_dataset, method="odt", parameters={"depth": 3, "time_limit": 600})
     return run, TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
 
@@ -133,7 +133,7 @@ def test_the_first_report_is_told_at_once(supervised, monkeypatch):
 
 
 def make_deaf(supervisor, monkeypatch):
-    """Give a supervisor a child that does not listen when it is asked to end."""
+    """Replace the supervisor's child by one that ignores requests to end."""
     real = supervisor.prepare
 
     def deaf(job):
@@ -194,7 +194,7 @@ def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dat
 
 @pytest.mark.parametrize("by", ["its worker", "the reaper"])
 def test_nobody_sees_a_run_that_is_given_back_without_its_task(supervised, monkeypatch, by):
-    """Otherwise the reaper could send the run a second time."""
+    """Otherwise the reaper could queue the run a second time."""
     run, supervisor = supervised
     DBTaskResult.objects.all().delete()
     past = timezone.now() - timedelta(minutes=1)

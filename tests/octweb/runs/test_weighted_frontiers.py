@@ -24,7 +24,7 @@ def run(command, *arguments):
 
 
 def table_of(seed, weights):
-    """Rows of two columns and two classes, and for each weight as often as it says."""
+    """Return rows of two columns and two classes, each repeated according to its weight."""
     rng = np.random.default_rng(seed)
     rows = [f"{rng.integers(0, 4)},{rng.integers(0, 3)},{rng.choice(['yes', 'no'])}" for _ in weights]
     weighted = "\n".join(["a,b,y,w", *(f"{row},{w}" for row, w in zip(rows, weights, strict=True))])
@@ -71,7 +71,7 @@ def test_halves_are_shown_as_weights_beside_rows(tmp_path):
 
 
 def test_slack_of_good_trees_is_a_weight(tmp_path):
-    """A tree that costs 0.5 of weight more than the best one is within 0.5, and not within 0.4."""
+    """A tree that costs 0.5 of weight more than the best one is within a tolerance of 0.5, but not of 0.4."""
     weighted, _ = table_of(4, [1.0, 0.5] * 6)
     doubled, _ = table_of(4, [2, 1] * 6)
     (tmp_path / "w.csv").write_text(weighted)

@@ -28,7 +28,7 @@ def record_of(name, *arguments):
 
 
 class Pipe(StringIO):
-    """A pipe: what is not flushed is lost if the process dies while it ends."""
+    """Pipe from which everything that was not flushed is lost if the process dies while it ends."""
 
     arrived = ""
 
@@ -75,7 +75,7 @@ def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_
     free = record_of("train", str(csv_file), "--target=class", "--method=exact", "--depth=3", "--leaf-penalty=0.01")
     assert record["objective"] < free["objective"]
     assert record["optimum"]["proved"]
-    # the threshold 2 is none of the encoding, so that the optimum without wishes may ask it and be better
+    # the encoding does not have the threshold 2, so the optimum without constraints may be better with it
     assert record["optimum"]["objective"] >= free["objective"] - 1e-12
     for k, wish in enumerate(record["wishes"]):
         rest = [a for j, a in enumerate(arguments) if j != k]
@@ -105,7 +105,7 @@ def test_wishes_are_kept_together_with_limits_on_the_whole_tree(csv_file, tmp_pa
     assert record["status"] == "optimal"
     assert record["leaves"] <= 3
     assert record["objective"] < free["objective"]
-    # the optimum without the wish is that of training within the limits
+    # without the constraint, the optimum is that of a training within the limits
     trained = record_of("train", *common, "--method=exact", *limits)
     assert record["optimum"] == {"objective": trained["objective"], "bound": trained["objective"], "proved": True}
     verdicts = {f.claim: f.verdict for f in verify(output, csv_file)}

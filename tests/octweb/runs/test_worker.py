@@ -54,12 +54,15 @@ def long_run(owner, hard_dataset):
 
 
 def end_lease(job):
-    """The lease of a worker that was killed is over."""
+    """End the lease of a worker that was killed."""
     type(job).objects.filter(pk=job.pk).update(lease_until=timezone.now() - timedelta(minutes=1))
 
 
 def end_other_sessions():
-    """On PostgreSQL the session of a killed worker may hold locks for a moment, in which the tables cannot be emptied."""
+    """End other sessions of the database.
+
+    On PostgreSQL the session of a killed worker may hold locks for a moment, so that the tables cannot be emptied.
+    """
     from django.db import connection
 
     if connection.vendor == "postgresql":
@@ -71,13 +74,13 @@ def end_other_sessions():
 
 
 def jobs_of(process):
-    """Return the children of a worker's fork server."""
+    """Return the child processes of a worker's fork server."""
     return [child for server in psutil.Process(process.pid).children() for child in server.children()]
 
 
 @pytest.fixture
 def worker(settings, media, transactional_db, tmp_path_factory):
-    """Starts real worker processes on the test database; they are killed at the end of the test."""
+    """Function that starts real worker processes on the test database. They are killed at the end of the test."""
     processes = []
 
     def start():

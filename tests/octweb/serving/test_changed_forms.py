@@ -65,7 +65,7 @@ def strange_rows(rows=ROWS):
 
 @pytest.fixture
 def expected(file):
-    """The sentences, with the changed answers counted one row at a time."""
+    """Return the sentences, with the changed answers counted one row at a time."""
 
     def label(weight, sex):
         row = np.array([[weight, {"Female": 0.0, "Male": 1.0}.get(sex, -1.0)]])
@@ -182,7 +182,7 @@ def test_header_holds_whole_notes(client_of, owner, served):
 
 @pytest.fixture
 def flagged(register, owner, staff):
-    """A served model that asks a column of 0 and 1, and its file."""
+    """Served model that splits on a column of 0 and 1, and its file."""
     rows = np.column_stack([np.arange(40) % 2, np.linspace(0, 9, 40)]).astype(float)
     schema = (ColumnSchema(name="flag", kind=ColumnKind.BINARY), ColumnSchema(name="size", kind=ColumnKind.NUMERIC))
     draft = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
@@ -240,7 +240,7 @@ def test_other_number_in_a_binary_column_is_one_answer(client_of, owner, flagged
 
 @pytest.fixture
 def scored(register, owner, staff):
-    """A served model that asks a score from -9 to 94, where -99 is a code, and its file."""
+    """Served model that splits on a score from -9 to 94, where -99 is a code, and its file."""
     rows = np.append(np.linspace(-9, 94, 40), -99.0)[:, None]
     schema = (ColumnSchema(name="score", kind=ColumnKind.NUMERIC, special=(-99.0, -98.0)),)
     draft = DraftBranch(split=Threshold(feature=0, threshold=50.0), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
@@ -289,7 +289,10 @@ def test_number_outside_the_range_is_noted_at_every_door(client, client_of, owne
 
 @pytest.mark.parametrize(("value", "warned"), [(119.0, False), (121.0, True), (-35.0, False), (-37.0, True)])
 def test_estimator_warns_of_numbers_far_outside_only(value, warned):
-    """The range, −10 to 94, is 104 wide; more than a quarter of that beyond it is far. The tree tells all cells outside."""
+    """The range, −10 to 94, is 104 wide, and more than a quarter of that beyond it is far.
+
+    The tree reports all cells outside.
+    """
     X = np.linspace(-9, 94, 40)[:, None]
     classifier = ExactTreeClassifier(depth=1).fit(X, X[:, 0] > 50)
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""All interfaces give a frame the same answers, or refuse it: 386 frames of five kinds."""
+"""All interfaces predict the same for a frame, or refuse it. There are 386 frames of five kinds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def open_doors(owner, staff, client_of, tmp_path):
-    """A function that trains on a kind of column and returns the interfaces of its model."""
+    """Function that trains on a kind of column and returns the interfaces of its model."""
 
     def train(kind, options):
         learned = {"missing": "learn"} if "gaps" in kind else {}

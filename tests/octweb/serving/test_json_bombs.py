@@ -64,7 +64,7 @@ def megabytes(field: str) -> float:
 
 
 def grown(work: Callable[[], None]) -> float:
-    """Return by how many MB the process exceeded its earlier memory at the peak."""
+    """Return by how many MB the peak of the process exceeds its earlier memory."""
     PEAK.write_text("5")  # the peak begins anew
     before = megabytes("VmRSS")
     work()
@@ -115,7 +115,7 @@ def test_what_is_too_much_is_said():
 
 
 def _numbered(count: int, form: bytes, every: int = 0) -> bytes:
-    """Names by number, with an empty object after `every` so many."""
+    """Return names by number, with an empty object after `every` so many."""
     names = [form % i + (b',"o":{}' if every and i % every == 0 else b"") for i in range(count)]
     return b'{"rows":[{' + b",".join(names) + b"}]}"
 

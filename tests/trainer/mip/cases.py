@@ -20,7 +20,7 @@ def random_instance(seed: int, *, max_depth: int = 3, max_rows: int = 13) -> Ins
     """Return a small instance.
 
     Some instances have ties, equal rows with different labels, constant columns, one class, more classes than leaves,
-    weights, and one row.
+    weights, or a single row.
     """
     r = np.random.default_rng(seed)
     depth = int(r.integers(1, max_depth + 1))
