@@ -50,7 +50,7 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory) -> Path:
-    """A copy of the project with the method and the constraint of the page added to it."""
+    """Copy of the project with the method and the constraint of the page added."""
     root = tmp_path_factory.mktemp("adding")
     for name in ("trainer", "octweb", "templates", "static"):
         shutil.copytree(ROOT / name, root / name)  # with the compiled modules, which know a source by its time and size
@@ -131,7 +131,7 @@ def said_of(path: Path, verdict: str) -> set[str]:
 
 @pytest.mark.slow
 def test_the_command_line_trains_and_proves_both_and_the_checker_knows_the_constraint(changed):
-    """Without the constraint each value gets the class of most of its rows; with it two of the three values share a leaf."""
+    """Without the constraint each value gets its majority class. With it two of the three values share a leaf."""
     (changed / "rows.csv").write_text("x,y\n" + "1,a\n" * 6 + "2,b\n" * 4)
     (changed / "three.csv").write_text("x,y\n" + "1,b\n" * 4 + "2,a\n" * 3 + "3,b\n" * 5)
     lines = command(changed, "shell", "-c", KEPT).splitlines()

@@ -1,4 +1,4 @@
-"""No circular imports between modules, nor between packages."""
+"""There are no circular imports between modules or between packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ON_DEMAND = {
 
 
 def circles(graph: grimp.ImportGraph) -> set[tuple[str, str]]:
-    """Imports without which no circle would be left, in any package."""
+    """Return imports without which no circle would be left, in any package."""
     packages = sorted(module for module in graph.modules if graph.find_children(module))
     return {
         nominate_cycle_breaker

@@ -65,7 +65,7 @@ def test_no_tree_is_left_of_a_method_that_is_gone():
 
 
 def test_every_page_is_in_the_navigation_of_the_site():
-    """And every page of the navigation is there. A new page gets its line in mkdocs.yml."""
+    """Also, every page of the navigation exists. A new page gets its line in mkdocs.yml."""
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     assert set(listed(config["nav"])) == pages
@@ -122,7 +122,7 @@ def lacking(text: str) -> list[str]:
 
 
 def test_files_that_the_documentation_names_exist():
-    """Except for the files that the examples in adding.md make."""
+    """This excludes the files that the examples in adding.md create."""
     pages = {page: page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *DOCS.rglob("*.md")]}
     found = {page.relative_to(ROOT).as_posix(): lacking(text) for page, text in pages.items()}
     assert found.pop("docs/adding.md") == [

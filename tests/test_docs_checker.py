@@ -16,7 +16,7 @@ def test_page_states_statements_of_today():
 
 
 def test_proof_steps_read_no_part_of_a_model_file():
-    """They name members of proof lines, and none of a model document; the import contract keeps the rest out."""
+    """They name members of proof lines, and none of a model document. The import contract keeps other parts out."""
     texts = [path.read_text(encoding="utf-8") for path in sorted((checker_size.CHECK / "proof/steps").glob("*.py"))]
     constants = {str(n.value) for text in texts for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant)}
     members = {"certificate", "parameters", "evidence", "metrics", "nodes", "method", "target", "fingerprint"}

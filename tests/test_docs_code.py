@@ -59,7 +59,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 
 def parser_of(name: str):
-    """Return the parser of a command; raises KeyError where there is none."""
+    """Return the parser of a command. Raises KeyError if there is none."""
     return load_command_class(get_commands()[name], name).create_parser("octweb", name)
 
 

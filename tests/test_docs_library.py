@@ -53,7 +53,7 @@ def test_every_public_name_of_a_module_is_explained(page, module):
 
 
 def imports() -> Iterator[tuple[str, str, str]]:
-    """File, module and name of every import from the library that a page or a notebook shows."""
+    """Yield file, module and name of every import from the library that a page or a notebook shows."""
     for path in [ROOT / "README.md", *DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]:
         if path.name in INSIDE:
             continue

@@ -17,7 +17,7 @@ LARGEST = 12_000_000  # bytes; the wheel carries the site
 
 
 class Page(HTMLParser):
-    """The resources, links, anchors and scripts of a page."""
+    """Resources, links, anchors and scripts of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def test_the_site_is_small_enough_for_the_wheel(site):
 
 
 def test_a_list_or_table_is_not_left_as_text(pages):
-    """Markdown of the site wants an empty line before a list, where other readers do not."""
+    """The site's Markdown needs an empty line before a list, unlike other readers."""
     for path in pages:
         for text in re.findall(r"<p>(.*?)</p>", path.read_text(encoding="utf-8"), re.DOTALL):
             assert not re.search(r"^(?:- |1\. |\|)", text, re.MULTILINE), (path.name, text[:80])

@@ -109,7 +109,7 @@ def classes_without_writer(texts: dict[str, str]) -> set[str]:
 
 
 def patterns(value: str) -> set[str]:
-    """Return the ids in the value of an attribute; GAP stands for what a template or a script completes."""
+    """Return the ids in the value of an attribute. GAP represents the parts that a template or a script completes."""
     plain = re.sub(r"\{%.*?%\}", " ", value, flags=re.S)
     plain = re.sub(r"\{\{.*?\}\}|\$\{.*?\}|\$\{$", GAP, plain, flags=re.S)
     return {word for word in plain.split() if re.fullmatch(rf"[a-zA-Z{GAP}][\w{GAP}-]*", word) and word.strip(GAP)}
@@ -153,7 +153,7 @@ def read_ids(texts: dict[str, str]) -> set[str]:
 
 
 def perhaps_read_ids(texts: dict[str, str]) -> set[str]:
-    """Return what may be a reference, too: values of data attributes, addresses that views make, fills of pictures."""
+    """Return what may also be a reference: values of data attributes, URLs that views make, and fills of pictures."""
     everything = "\n".join(texts.values())
     found = re.findall(r"\bdata-[a-z-]+=\"#?([\w-]+)\"", everything)
     found += re.findall(r"[\"'][^\"'\s]*#([a-z][\w-]*)[\"']", everything)

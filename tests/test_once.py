@@ -25,7 +25,7 @@ SPLITS = {kind.__name__ for kind in KINDS.values()}
 
 
 def modules(*folders: str, but: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Name and text of every module below the folders, except in those of `but`."""
+    """Yield the name and text of every module below the folders, except in those of `but`."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = str(path.relative_to(ROOT))

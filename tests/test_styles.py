@@ -26,7 +26,7 @@ def sources() -> Iterator[Path]:
 
 
 def used(text: str) -> set[str]:
-    """The names that are used without a value to fall back on."""
+    """Return the names that are used without a fallback value."""
     return {m[3] or m[1] for m in USED.finditer(text) if m[3] or m[2] == ")"}
 
 
@@ -35,7 +35,7 @@ def defined(text: str) -> set[str]:
 
 
 def undefined(styles: dict[str, str], pages: dict[str, str]) -> list[str]:
-    """'file: --name' for each name that neither a style nor the file itself defines."""
+    """Return 'file: --name' for each name that neither a style nor the file itself defines."""
     known = set().union(*(defined(text) for text in styles.values()))
     # A page may set a property that the style of its elements reads.
     known |= set().union(*(set(re.findall(r"(--[a-z][\w-]*):", text)) for text in pages.values()))
@@ -67,7 +67,7 @@ def test_both_dark_themes_are_equal_and_have_no_name_of_their_own():
 
 
 def test_templates_are_short_enough_to_read():
-    """A card of some size has a template of its own."""
+    """A card above a certain size has a separate template."""
     pages = {path: path.read_text(encoding="utf-8").splitlines() for path in (ROOT / "templates").rglob("*.html")}
     assert [str(path) for path, lines in pages.items() if len(lines) > 125] == []
     assert [f"{path}:{i}" for path, lines in pages.items() for i, line in enumerate(lines, 1) if len(line) > 170] == []

@@ -1,7 +1,7 @@
 """A short torture campaign (`make torture`): real processes are killed and flooded, and no data is lost.
 
-Malformed requests, SIGTERM, bombs, bodies, uploads, a locked database and the manners of the server have tests of their own, in
-`tests/octweb`; the long campaign has them, too, and the moved clock and mixed load, which take minutes.
+Malformed requests, SIGTERM, bombs, bodies, uploads, a locked database and HTTP manners have separate tests in
+`tests/octweb`. The long campaign includes them, and also the moved clock and the mixed load, which take minutes.
 """
 
 from __future__ import annotations

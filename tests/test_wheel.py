@@ -57,7 +57,7 @@ def test_every_command_with_a_data_of_its_own_keeps_it():
 
 @functools.cache
 def imported(package: str) -> set[str]:
-    """Return the top names of all that the modules of a package import, outside the standard library and itself."""
+    """Return the top-level names of all imports of a package, except the standard library and itself."""
     found = set()
     for path in (ROOT / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

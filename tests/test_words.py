@@ -24,7 +24,7 @@ WORDS = {
 
 
 def find_words(text: str) -> list[str]:
-    """Return what to write instead, for each such word of a text."""
+    """Return the replacement for each such word of a text."""
     return [f"{m.group()!r}: write {better!r}" for better, (bad, _) in WORDS.items() for m in re.finditer(bad, text)]
 
 

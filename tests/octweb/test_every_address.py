@@ -1,7 +1,8 @@
-"""Every address for every role: no access to others' objects, no server error, statuses as in `access.txt`.
+"""Every URL for every role: no access to others' objects, no server error, statuses as in `access.txt`.
 
-The list comes from the resolver, so an address that is added is covered by itself; one with a placeholder that this file cannot fill
-fails the test until it is told how. `OCTWEB_WRITE_ACCESS=1` writes the table of statuses again; read what has changed.
+The list comes from the resolver, so a new URL is tested automatically. One with a placeholder that this file cannot
+fill fails the test until it is added here. `OCTWEB_WRITE_ACCESS=1` writes the table of statuses again. Read what has
+changed.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ from tests.octweb.small_models import trained
 pytestmark = pytest.mark.django_db
 METHODS = ("get", "post", "put", "patch", "delete")
 TABLE = Path(__file__).parent / "access.txt"
-API = ("api/v1/", "v2", "invocations", "ping")  # where a token counts
+API = ("api/v1/", "v2", "invocations", "ping")  # URLs for which a token counts
 # anybody, a signed-in user, a visitor of the demo, the owner of the objects, a reviewer, an administrator, and tokens of the owner
 ROLES = ("anonymous", "other", "visitor", "owner", "reviewer", "admin", "full", "predict")
 # rows that safe methods may change: sessions, and when somebody signed in
 STAMPS = {"sessions.session", "axes.accesslog", "axes.accessattempt"}
 STAMP_FIELDS = {"last_login"}
-# addresses of Django's own parts and of files, which hold nobody's objects
+# URLs of Django's own parts and of files, which contain no user's objects
 ELSEWHERE = ("admin/", "accounts/", "static/", "media/")
 
 OWN_PATHS = (str(ROOT).encode(), tempfile.gettempdir().encode() + b"/", str(Path.home()).encode() + b"/")
@@ -83,7 +84,7 @@ ABSENT = (
 
 
 def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
-    """Yield the routes of all addresses, as they are written in the URL configuration."""
+    """Yield the routes of all URLs, as they are written in the URL configuration."""
     for entry in resolver.url_patterns:
         route = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver):
@@ -101,12 +102,12 @@ ROUTES = sorted({r for r in patterns(get_resolver()) if not r.startswith(ELSEWHE
 NAMES = {name_of(route) for route in ROUTES}
 PARTS = [
     ROUTES[at : at + 60] for at in range(0, len(ROUTES), 60)
-]  # to make the objects takes longer than to try an address
+]  # creating the objects takes longer than trying a URL
 
 
 @contextmanager
 def taken_back() -> Iterator[None]:
-    """Undo all database changes inside, and count no calls, so that the next address finds all objects."""
+    """Undo all database changes inside, and count no calls, so that the next URL finds all objects."""
     WINDOWS.forget()
     with transaction.atomic():
         yield
@@ -115,7 +116,7 @@ def taken_back() -> Iterator[None]:
 
 @dataclass
 class Things:
-    """One private object of each kind that belongs to the owner."""
+    """One private object of each kind, all of the owner."""
 
     by_prefix: dict[str, str]
     family: str
@@ -158,7 +159,7 @@ def things(owner, media) -> Things:
 
 
 def refused_decision(model: TreeModel) -> uuid.UUID:
-    """Put a refused row of the model into the chain of decisions and return its id."""
+    """Add a refused row of the model to the chain of decisions, and return its id."""
     key = uuid.uuid4()
     at = time.time_ns()
     payload = {
@@ -171,7 +172,10 @@ def refused_decision(model: TreeModel) -> uuid.UUID:
 
 
 def filled(route: str, things: Things) -> tuple[str, bool]:
-    """Return the address of a route, and whether it names somebody's object. Raises AssertionError if unknown."""
+    """Return the URL of a route, and whether it names a user's object.
+
+    Raises AssertionError if the route is unknown.
+    """
     address = route.replace("^", "").replace("\\Z", "").replace("$", "").replace("\\.", ".").replace("/?", "")
     private = False
     own = next((v for p, v in things.by_prefix.items() if p in address), None)
@@ -225,7 +229,7 @@ def answers(client: Client, address: str) -> dict[str, int]:
 
 
 def api_client(user, cookies: SimpleCookie | None = None) -> APIClient:
-    """Return a client of the user, which signs in unless it gets the cookies of one that did."""
+    """Return a client of the user. It signs in unless it gets the cookies of a client that did."""
     client = APIClient(raise_request_exception=False)
     if user is not None:
         client.force_authenticate(user)
@@ -238,7 +242,7 @@ def api_client(user, cookies: SimpleCookie | None = None) -> APIClient:
 
 @pytest.fixture
 def clients(owner, stranger, staff, django_user_model) -> dict[str, Callable[[], APIClient]]:
-    """A fresh client of each role at every call: addresses may end a session."""
+    """Functions that return a new client of each role, because URLs may end a session."""
     visitor = django_user_model.objects.create_user("visitor")
     now = timezone.now()
     Visit.objects.create(user=visitor, begun=now, until=now + timedelta(days=1), origin="somewhere")
@@ -260,7 +264,7 @@ def token_client(secret: str) -> APIClient:
 
 @pytest.mark.parametrize("routes", PARTS, ids=lambda routes: routes[0])
 def test_access_table_holds_for_every_role(routes, things, clients, settings, tmp_path):
-    """Also: others get nothing of private objects, and no address answers with a server error."""
+    """Others also get nothing of private objects, and no URL answers with a server error."""
     settings.DOCS_DIR = tmp_path
     lines = [line for route in routes for line in _access(route, things, clients)]
     own = {name_of(route) for route in routes}
@@ -341,7 +345,7 @@ MAY_ADD = {
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["owner", "admin", "full"])
 def test_safe_methods_change_no_row(role, things, clients):
-    """GET, HEAD and OPTIONS with bodies; a stalled workbench, too, stays as it is."""
+    """Safe methods are GET, HEAD and OPTIONS, here with bodies. Even a stalled workbench stays unchanged."""
     Workbench.objects.update(status="failed", error="died")
     before = rows_of_all_tables()
     for route in ROUTES:
@@ -394,7 +398,7 @@ QUERIES = ("page", "q", "sort", "live_on", "class", "row", "wish", "next", "t", 
 
 
 def _json_bodies(chosen: random.Random, count: int) -> list[tuple[bytes, str]]:
-    """Bodies of JSON: odd ones, and a good one with one odd member."""
+    """Return JSON bodies: odd ones, and good ones with one odd member."""
     found = [(body, "application/json") for body in ODD_BODIES]
     names = [
         *BODY,
@@ -421,7 +425,7 @@ def _json_bodies(chosen: random.Random, count: int) -> list[tuple[bytes, str]]:
 
 
 def _form_bodies(chosen: random.Random, count: int) -> list[tuple[bytes, str]]:
-    """Bodies of forms with one odd field, and bodies that do not fit their content type."""
+    """Return bodies of forms with one odd field, and bodies that contradict their content type."""
     found = [(body, kind) for kind in ODD_KINDS for body in (*ODD_BODIES[:8], b"a=%ff&b=%00", b"--x\r\n\r\n")]
     for name in BODY:
         for value in ODD_TEXTS:
@@ -433,7 +437,7 @@ def _form_bodies(chosen: random.Random, count: int) -> list[tuple[bytes, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("routes", PARTS, ids=lambda routes: routes[0])
 def test_odd_calls_get_no_server_error_and_no_path(routes, things, clients, settings, pytestconfig):
-    """Odd bodies, headers and query strings, at every address, by its owner and by an administrator."""
+    """Odd bodies, headers and query strings are sent to every URL by its owner and by an administrator."""
     settings.RATES = {}
     instances = pytestconfig.getoption("--instances")
     chosen = random.Random(instances)
@@ -454,7 +458,7 @@ def test_odd_calls_get_no_server_error_and_no_path(routes, things, clients, sett
 
 
 def _faults(client: APIClient, calls: list[tuple[str, str, bytes, str, dict[str, str]]]) -> list[Any]:
-    """Return the calls that got a server error or a path of this server; 405 ends a method."""
+    """Return the calls that got a server error or a path of this server. After a 405 its method is skipped."""
     found: list[Any] = []
     absent = set()
     for method, address, body, kind, headers in calls:
@@ -472,7 +476,7 @@ def _faults(client: APIClient, calls: list[tuple[str, str, bytes, str, dict[str,
 
 @pytest.mark.slow
 def test_no_address_changes_anything_for_a_page_of_another_site(things, owner):
-    """A foreign page can send the owner's cookie, and it can send neither the token of a form nor a header of its own."""
+    """A foreign page can send the owner's cookie, but neither the token of a form nor a custom header."""
     client = Client(enforce_csrf_checks=True, raise_request_exception=False)
     client.force_login(owner)
     refused = 0
@@ -487,7 +491,7 @@ def test_no_address_changes_anything_for_a_page_of_another_site(things, owner):
 
 
 def admin_addresses(things: Things) -> list[str]:
-    """Return every address of the administration, about the owner's objects where it names one."""
+    """Return every URL of the administration, for the owner's objects if it names one."""
     found = []
     for route in sorted({r for r in patterns(get_resolver()) if r.startswith("admin/")}):
         own = next((v for p, v in things.by_prefix.items() if p.rstrip("s/") in route), things.by_prefix["models/"])

@@ -46,7 +46,7 @@ PAGES = [
 
 
 def test_no_page_takes_a_name_for_html(things, client, owner):
-    """One test over all pages: what takes time is the model."""
+    """This is one test for all pages, because creating the model takes most of the time."""
     client.force_login(owner)
     looked = 0
     found = {}

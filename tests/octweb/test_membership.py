@@ -80,7 +80,7 @@ def mixed(x: np.ndarray) -> np.ndarray:
 
 
 def candidates(document: dict) -> tuple[list[list[float]], list[int]]:
-    """Return all 583 persons, as somebody knows them who wants to learn who was in the training."""
+    """Return all 583 persons, as an attacker knows them who wants to learn who was in the training."""
     lines = [line.split(",") for line in patients().splitlines()[1:]]
     return [[float(cell) for cell in line[:-1]] for line in lines], [
         document["classes"].index(line[-1]) for line in lines
@@ -196,7 +196,7 @@ def test_migration_removes_digests_and_the_chain_stays_complete(model):
 
 
 def rewrite_chain(*, sha256: str) -> None:
-    """Make the chain one in which the model was trained with this SHA-256."""
+    """Change the audit chain to one in which the model was trained with this SHA-256."""
     before = chain.START
     for record in Record.objects.all():
         if record.what == "trained":

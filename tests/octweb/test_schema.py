@@ -42,14 +42,14 @@ def test_the_document_is_made_without_a_warning(capsys):
 
 
 def served_model(owner, staff, dataset) -> TreeModel:
-    """A model that is approved and served, in version 1."""
+    """Model that is approved and served, in version 1."""
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="served")
     registry.ask_for_approval(model, by=owner)
     return registry.approve(model, by=staff, publish=True)
 
 
 def ids(owner, staff) -> dict[str, str]:
-    """One object of each kind, by the first part of its address. Otherwise most requests would get a 404."""
+    """Id of one object of each kind, by the first part of its URL. Otherwise most requests would get a 404."""
     dataset = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t")
     rows = ContentFile(CSV.encode(), name="rows.csv")
@@ -71,7 +71,7 @@ def ids(owner, staff) -> dict[str, str]:
 
 
 def attack(operation: Any, known: dict[str, str], headers: dict[str, str], examples: int) -> int:
-    """Send generated requests; every second one to an object that exists. Returns how many were answered with success."""
+    """Send generated requests, every second one to an object that exists. Return how many succeeded."""
     answered = [0, 0]
 
     @settings(
@@ -102,15 +102,15 @@ def walk(owner, staff, examples: int) -> None:
     answered = 0
     for get_all_operation in schema.get_all_operations():
         count += 1
-        with transaction.atomic():  # what an operation does is undone, so that the next one finds all objects
+        with transaction.atomic():  # the effects of an operation are undone, so that the next one finds all objects
             answered += attack(get_all_operation.ok(), known, headers, examples) > 0
             transaction.set_rollback(True)
     assert count >= 20
-    assert answered >= count // 2  # otherwise the requests do not reach what they are to test
+    assert answered >= count // 2  # otherwise the requests do not reach what they should test
 
 
 @pytest.mark.slow
 def test_generated_requests(owner, staff, media, settings, monkeypatch):
-    monkeypatch.setattr(api, "LONGEST_WAIT", 0.2)  # there is no worker, whose answer would be waited for
+    monkeypatch.setattr(api, "LONGEST_WAIT", 0.2)  # there is no worker, so waiting for its answer would be useless
     settings.MAX_QUEUED_RUNS = 10_000
     walk(owner, staff, 6)

@@ -1,4 +1,4 @@
-"""The promises of docs/security.md about signing in, sessions, forms, addresses and child processes."""
+"""The promises of docs/security.md about signing in, sessions, forms, URLs and child processes."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ print(json.dumps({"problems": problems, "plain": [plain.status_code, plain.heade
 
 @dataclass(kw_only=True)
 class Witness(Process):
-    """A child that says what it was given."""
+    """Child process that reports what it was given."""
 
     def write_inputs(self) -> None:
         (self.folder / "witness.py").write_text(

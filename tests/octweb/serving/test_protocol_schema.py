@@ -36,7 +36,7 @@ PUBLISHED = "719644d1cec52d1c98268ee16f3b75d6de7f523c6686463cbf06bf79134edbb2"  
 SETTINGS = {
     "deadline": None,
     "database": None,
-    "derandomize": True,  # CI must not fail by luck
+    "derandomize": True,  # CI must not fail by chance
     "suppress_health_check": list(hypothesis.HealthCheck),
     "phases": [hypothesis.Phase.generate],
 }
@@ -44,7 +44,10 @@ SETTINGS = {
 
 @pytest.fixture(autouse=True)
 def _connection_stays_open():
-    """Requests come through WSGI; its end would close the connection that holds the test's transaction."""
+    """Keep the database connection open after a request through WSGI.
+
+    The end of such a request would close the connection that holds the test's transaction.
+    """
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
     yield
@@ -60,7 +63,7 @@ def values_in_place_of_variables(application):
 
 
 def attack(operation, headers: dict[str, str], known: dict[str, str], examples: int) -> tuple[list[str], Counter]:
-    """Send valid and invalid generated requests to an operation; return errors and statuses."""
+    """Send valid and invalid generated requests to an operation. Return errors and statuses."""
     found: list[str] = []
     statuses: Counter = Counter()
     cases = st.one_of(operation.as_strategy(), operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
@@ -68,7 +71,7 @@ def attack(operation, headers: dict[str, str], known: dict[str, str], examples: 
     @hypothesis.settings(max_examples=examples, **SETTINGS)
     @hypothesis.given(cases)
     def run(case):
-        # the protocol knows no answer for a model that is not there
+        # the protocol defines no response for a model that does not exist
         case.path_parameters.update({k: v for k, v in known.items() if k in case.path_parameters})
         response = case.call(headers=headers)
         statuses[response.status_code] += 1

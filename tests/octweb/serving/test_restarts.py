@@ -30,10 +30,12 @@ PATIENCE = 25  # seconds: less than `graceful_timeout` of deploy/gunicorn.conf.p
 
 
 class Load:
-    """Clients that call until told to stop; each tries a call once more where a connection that it had used was closed.
+    """Clients that call until they are stopped.
 
-    A process that ends waits for half a minute for a call on a connection that has none yet (`graceful_timeout`). A client that was held
-    up for longer than that, as on a machine that was paused, finds its new connection closed: it tries again, too.
+    If a connection that was used before was closed, the client sends the call once more.
+
+    A process that ends waits for half a minute for a call on a new connection (`graceful_timeout`). A client that was
+    held up for longer, as on a machine that was paused, finds its new connection closed. It tries again, too.
     """
 
     def __init__(self, port: int) -> None:
@@ -71,7 +73,10 @@ class Load:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
     def until(self, done: Callable[[], bool]) -> bool:
-        """Wait until it is done, with much patience for a busy machine; whether that came before a call failed."""
+        """Wait until `done` returns True, with much patience for a busy machine.
+
+        Return whether this came before a call failed.
+        """
         end = time.monotonic() + 300
         while not done() and not self.failed and time.monotonic() < end:
             time.sleep(0.02)
@@ -94,12 +99,12 @@ def listening() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def start(tmp_path, listening) -> Iterator[Callable[..., subprocess.Popen]]:
-    """Starts gunicorn with deploy/gunicorn.conf.py on the socket, as systemd does."""
+    """Function that starts gunicorn with deploy/gunicorn.conf.py on the socket, as systemd does."""
     (tmp_path / "who.py").write_text(APPLICATION)
     started = []
 
     def run(**environment: str) -> subprocess.Popen:
-        # systemd gives the socket as descriptor 3, and says for which process it is
+        # systemd passes the socket as descriptor 3, and names the process for which it is
         code = (
             f"import os, sys\nos.dup2({listening.fileno()}, 3)\nos.environ['LISTEN_PID'] = str(os.getpid())\n"
             "os.environ['LISTEN_FDS'] = '1'\n"

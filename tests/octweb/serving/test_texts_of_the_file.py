@@ -16,7 +16,7 @@ ROWS = 40
 
 
 def cells(i: int) -> dict[str, str]:
-    """Row i of the file: more than 2,000 euros in debt is bad, unless paid in March."""
+    """Return row i of the file. More than 2,000 euros of debt are bad, unless paid in March."""
     debt = 100.5 * i - 2500
     size = f"{abs(debt):,.2f}".translate(str.maketrans(",.", ".,"))
     label = "bad" if debt < 0 and i % 12 != 2 and i % 3 else "good"
@@ -47,7 +47,7 @@ def messy_file(tmp_path):
 
 @pytest.fixture
 def messy(messy_file, owner, staff, db):
-    """A model that refuses empty numbers and dates."""
+    """Model that refuses empty numbers and dates."""
     table, labels, _ = load(
         messy_file, target="class", missing={"kind": "category"}, default_missing=MissingPolicy.DROP
     )
@@ -56,7 +56,7 @@ def messy(messy_file, owner, staff, db):
 
 @pytest.fixture
 def learned(messy_file, owner, staff, db):
-    """The same with empty cells that questions send to a side."""
+    """Same model, but its splits send empty cells to a side."""
     table, labels, _ = load(messy_file, target="class", missing={"kind": "category"})
     return approved(table, labels, owner, staff)
 
@@ -169,7 +169,7 @@ def test_the_protocol_takes_plain_numbers_and_says_so(messy, client_of, owner):
 
 
 def test_a_missing_date_is_named_as_in_the_file(messy, client_of, owner):
-    """Whoever sends rows of the file knows "when", and not the columns that were made from it."""
+    """A client that sends rows of the file knows "when", but not the columns that are derived from it."""
     client = client_of(owner)
     row = {name: cell for name, cell in cells(1).items() if name not in ("class", "when")}
     assert any(messy_column.startswith("when ") for messy_column in _used(messy))

@@ -25,7 +25,7 @@ def _media(media):
 
 
 def tensors(rows=5):
-    """One JSON tensor a column with the first rows of the small table."""
+    """Return one JSON tensor for each column, with the first rows of the small table."""
     table, _ = small_table()
     colours = table.columns[3].schema.categories
     m = table.matrix()[:rows]

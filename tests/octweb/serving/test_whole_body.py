@@ -68,7 +68,7 @@ def expected(body: bytes) -> bytes:
 
 
 def lines(connection: socket.socket, count: int) -> list[bytes]:
-    """The bodies of so many answers."""
+    """Return the bodies of `count` responses."""
     stream = connection.makefile("rb")
     found = []
     while len(found) < count:

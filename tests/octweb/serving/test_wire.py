@@ -122,7 +122,7 @@ def digest(data: bytes) -> bytes:
 def test_the_next_call_lives_though_a_body_was_not_read(line, size):
     for _ in range(3):
         answer, _ = ask(line, bytes(size), "/refuse")
-        # what is longer than bodies may be is refused before the application sees it
+        # a body beyond the limit is refused before the application receives it
         assert (answer.status, answer.headers["Connection"]) == (401 if size <= 1_000_000 else 413, "keep-alive")
         sock = line.sock
         answer, found = ask(line, DATA)
@@ -181,7 +181,7 @@ def test_a_form_may_be_as_long_as_an_upload(line):
 
 
 def test_a_plain_form_is_not_collected_and_has_a_limit(line):
-    """Django writes its files to the disk; a stranger must not fill that with a form for the page of the sign-in."""
+    """Django writes the files of a form to the disk. A stranger must not fill it with a form for the sign-in page."""
     form = {"Content_Type": "multipart/form-data; boundary=x"}
     answer, found = ask(line, bytes(2_500_000), **form)
     assert (answer.status, found) == (200, digest(bytes(2_500_000)))
@@ -281,7 +281,7 @@ def test_short_answers_stay_as_they_are():
 
 
 def test_call_without_host_is_refused(port):
-    """RFC 9112, section 3.2: a call of HTTP/1.1 without Host gets 400; one of HTTP/1.0 needs none."""
+    """RFC 9112, section 3.2: a call of HTTP/1.1 without Host gets 400. A call of HTTP/1.0 needs none."""
     for version, status in ((b"1.1", b"400"), (b"1.0", b"200")):
         with socket.create_connection(("127.0.0.1", port), 30) as sock:
             sock.sendall(b"GET / HTTP/%s\r\n\r\n" % version)
@@ -290,7 +290,7 @@ def test_call_without_host_is_refused(port):
 
 @pytest.mark.parametrize("way", ["serve", "deploy"])
 def test_headers_of_a_call_do_not_set_the_script_name(way, tmp_path):
-    """With gunicorn's default, a header SCRIPT_NAME from this host gave a 500; PATH_INFO named another address."""
+    """With gunicorn's default, a header SCRIPT_NAME from this host caused a 500, and PATH_INFO named another URL."""
     (tmp_path / "names.py").write_text(NAMES)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

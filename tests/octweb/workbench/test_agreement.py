@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def counted(model, owner, client, serve):
-    """The good trees of the model, asked for on its page and counted by its workbench, listed one by one beside it."""
+    """Count of the good trees of the model, requested on its page and made by its workbench, and a list of these trees."""
     client.force_login(owner)
     assert agreement(model) == {"state": "not counted"}
     answer = client.post("/workbenches/new/", {"model": str(model.pk), "then": "agreement"})

@@ -1,4 +1,4 @@
-"""Editing sessions with a real child: edits, prices, good trees, undo, kills, and saving a version."""
+"""Editing sessions with a real child process: edits, prices, good trees, undo, kills, and saving a version."""
 
 from __future__ import annotations
 
@@ -481,7 +481,7 @@ def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp
 @pytest.mark.slow
 @pytest.mark.one_database
 def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
-    """The first proof is stopped, and the version of the second is gone before it is made."""
+    """The first proof is stopped, and the version of the second one is deleted before its proof is made."""
     bench = actions.open_for(owner=owner, model=model)
     serve(bench)
     saved = actions.save_version(bench)

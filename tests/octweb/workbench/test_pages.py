@@ -345,7 +345,7 @@ def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, s
 
 @pytest.mark.parametrize("page", ["", "good-trees/", "live/"])
 def test_page_of_a_stalled_workbench_offers_to_continue(web, model, page):
-    """Workers died too often. Looking changes nothing; the button puts the workbench into the queue."""
+    """Workers died too often. Viewing the page changes nothing, and its button queues the workbench."""
     bench = actions.open_for(owner=model.owner, model=model)
     actions.ask_good_trees(bench, {"slack": "0.1"})
     Workbench.objects.update(status="failed", error="The worker died 3 times.")

@@ -24,7 +24,7 @@ from trainer.growing.options import MEASURES
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_bounds_are_below_all_distributions_and_strongest_tight(measure):
-    """Theorems 4, 5, 6 and 1: all ways to spread the uncertain rows over both sides, rows of a class one by one."""
+    """Theorems 4, 5, 6 and 1 are compared with all ways to distribute the uncertain rows over both sides."""
     rng = np.random.default_rng(4)
     stronger = 0
     for _ in range(150):
@@ -48,7 +48,7 @@ def test_bounds_are_below_all_distributions_and_strongest_tight(measure):
 
 
 def test_bounds_of_many_classes_hold():
-    """More classes than the assignments that are enumerated: the others add Theorem 5 or 6."""
+    """There are more classes than the assignments that are enumerated. Theorem 5 or 6 adds the others."""
     rng = np.random.default_rng(5)
     for seed in range(30):
         classes = 8
@@ -91,13 +91,16 @@ def test_categories_are_split_as_their_indicator_columns():
 
 
 def width(normal, left, Z):
-    """Width of the empty band between the sides in direction `normal`."""
+    """Return the width of the empty band between the sides in direction `normal`."""
     score = Z @ normal / math.hypot(*normal)
     return max(score[left].min() - score[~left].max(), score[~left].min() - score[left].max())
 
 
 def test_the_stored_line_is_the_widest_one_of_its_partition():
-    """The widest band lies across a pair of rows, or along an edge of one side: both are tried by brute force."""
+    """The widest band is perpendicular to a pair of rows, or parallel to an edge of one side.
+
+    Brute force tries both.
+    """
     checked = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)

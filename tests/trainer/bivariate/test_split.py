@@ -36,7 +36,7 @@ MEASURE_NAMES = ("gini", "entropy", "error")
 
 
 def random_table(seed):
-    """Ties, duplicates, constant columns, one class, integer grids, decimals, collinear points."""
+    """Return a table with some of these: ties, duplicates, constant columns, one class, integer grids, decimals, collinear points."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
     p = int(rng.integers(1, 4))
@@ -57,7 +57,10 @@ def random_table(seed):
 
 
 def stored_value(split, X, y, classes, weight, measure):
-    """Return the impurity of the stored line on the uploaded numbers; check that the partition is the search's."""
+    """Return the impurity of the stored line on the uploaded numbers.
+
+    Check that its partition is that of the search.
+    """
     score = np.zeros(len(X))
     for j, a in zip(split.features, split.coefficients, strict=True):
         score = score + a * X[:, j]
@@ -208,7 +211,7 @@ def weighted_pair(X, y, classes, weight):
 
 
 def swept(points, measure, min_leaf):
-    """Return the best value of the sweep, and the value of the partition that its answer stands for."""
+    """Return the best value of the sweep, and the value of the partition that it returns."""
     best = np.array([math.inf])
     found = np.full(3, -1, np.int64)
     sweep(MEASURES[measure], min_leaf, 10**12, 1e-12, points, Turn(np.zeros(1, np.int64), found, best))
@@ -396,7 +399,7 @@ def test_scaled_values_keep_order_and_ties():
 
 
 def test_a_negative_zero_is_a_zero():
-    """The sweep took a line upwards for one downwards where equal columns had zeros of both signs."""
+    """The sweep mistook a line upwards for one downwards if equal columns had zeros of both signs."""
     tried = 0
     for seed in range(300):
         rng = np.random.default_rng(seed)

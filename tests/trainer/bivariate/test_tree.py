@@ -135,7 +135,7 @@ def test_a_run_without_time_returns_a_leaf_and_says_why():
 
 
 def draft_size(draft):
-    """Leaves of a draft."""
+    """Return the number of leaves of a draft."""
     return draft_size(draft.left) + draft_size(draft.right) if hasattr(draft, "split") else 1
 
 
@@ -174,7 +174,7 @@ def test_pruning_gives_nested_trees_of_least_cost():
     assert sizes[-1] == 1
 
     def least(v, alpha):
-        """Cost of the cheapest pruned subtree at v: brute force over what to collapse."""
+        """Return the cost of the cheapest pruned subtree at v. Brute force tries which nodes to collapse."""
         node = tree.nodes[v]
         own = Fraction(node.rows - max(node.counts), len(y)) + alpha
         return own if node.is_leaf else min(own, least(node.left, alpha) + least(node.right, alpha))

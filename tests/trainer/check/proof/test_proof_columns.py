@@ -38,7 +38,7 @@ def rows(seed):
 
 
 def proved(folder, seed, **parameters):
-    """Return the document of a training with a limit of columns, and what the checker says of it and its proof."""
+    """Return the document of a training with a limit of columns, and the checker's findings on it and its proof."""
     data = folder / "rows.csv"
     proof = folder / "proof.jsonl.gz"
     model = folder / "model.json"

@@ -97,7 +97,10 @@ def test_proof_of_empty_cells_needs_version_8(change: Callable[[Lines], None], t
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
 def test_proof_with_other_side_or_threshold_is_rejected(method, tmp_path, count):
-    """A question of a step is replaced by its twin with the other side, or by another threshold; a bound that still holds is no lie."""
+    """A split of a step is replaced by its twin with the other side, or by another threshold.
+
+    A changed bound that still holds is accepted.
+    """
     rng = np.random.default_rng(450)
     refused = 0
     tried = 0
@@ -119,7 +122,7 @@ def test_proof_with_other_side_or_threshold_is_rejected(method, tmp_path, count)
 
 
 def test_proof_for_swapped_side_in_rows_is_rejected(tmp_path):
-    """The fingerprint names the empty cells: a proof for rows with a value in their place is one for another table."""
+    """The fingerprint covers the empty cells, so a proof for rows with a value in their place is one for another table."""
     files = trained_files(tmp_path, np.random.default_rng(5), "exact", binarise="all-thresholds", depth=2)
     lines = files.rows.read_text().splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith(","))

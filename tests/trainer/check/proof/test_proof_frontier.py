@@ -235,7 +235,7 @@ def said(document: dict[str, Any], data: str, proof: bytes, folder: Path) -> str
 
 
 def worse_twin(points: list[dict[str, Any]]) -> None:
-    """Before a true point one of the same size that calls fewer rows the most."""
+    """Insert before a true point one of the same size that states fewer rows as the most."""
     first = {k: v for k, v in points[1].items() if k != "tree"}
     points.insert(1, first | {"correct": points[1]["correct"] - 1, "bound": points[1]["bound"] - 1})
 
@@ -291,7 +291,7 @@ DISORDER = (
 
 
 def test_the_page_refuses_a_frontier_out_of_order():
-    """Its own trees are no matter of the page, which says so."""
+    """The page does not check the trees of the frontier, and says so."""
     document, data, proof = deep()
     texts = [json.dumps(document)]
     for lie in DISORDER:
@@ -344,7 +344,7 @@ def test_both_checkers_prove_frontiers_of_planes(seed, tmp_path):
 
 @pytest.mark.parametrize("seed", [110, 115])
 def test_leaf_limit_above_number_of_groups_is_proved(seed):
-    """No tree has so many, and yet a proof that divides them holds."""
+    """No tree has so many leaves, but a proof that divides them holds."""
     space, lines, least = questions(seed)
     groups = len(np.unique(space.X, axis=0))
     assert any(groups <= step.get("leaves", 0) < 1 << step["height"] for step in lines[1:])

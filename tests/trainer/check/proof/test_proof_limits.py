@@ -21,7 +21,10 @@ from trainer.solver_common.binary_problem import BinaryProblem
 
 
 class Least:
-    """The least costs of a table, by plain recursion; what is known of some rows holds below every path that leads to them."""
+    """Least costs of a table, by plain recursion.
+
+    What is known of some rows holds below every path to them.
+    """
 
     def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         self.space = space
@@ -107,7 +110,7 @@ def test_proof_within_limits_shows_optimum_and_no_more(seed):
 
 
 def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
-    """These steps know no recalls: a bound that needs one is made by others."""
+    """These steps have no recalls, so a bound that needs one is made by other steps."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (30, 4)).astype(np.uint8)
     y = rng.integers(0, 2, 30).astype(np.int32)

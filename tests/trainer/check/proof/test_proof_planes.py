@@ -32,9 +32,10 @@ def never() -> bool:
 
 @cache
 def points(seed: int, least: float) -> tuple[np.ndarray, np.ndarray, int, Fraction]:
-    """X (P, m), counts (P, K), depth, the price of a leaf. Two of three tables have rows that must be wrong.
+    """Return X (P, m), counts (P, K), the depth and the price of a leaf.
 
-    Few points where planes keep a distance: brute force then solves a program for each pair of sets.
+    Two of three tables have rows that must be wrong. There are few points if planes keep a distance, because brute
+    force then solves a program for each pair of sets.
     """
     X, counts, depth, kappa = random_points(seed, most=8)
     rng = np.random.default_rng(seed)
@@ -82,7 +83,7 @@ def header(cost: Fraction, kappa: Fraction) -> dict[str, Any]:
 
 @cache
 def cost(seed: int, least: float) -> Fraction:
-    """The cost of the best tree, in rows."""
+    """Return the cost of the best tree, in rows."""
     X, counts, depth, kappa = points(seed, least)
     if least:
         return counts.sum() - Fraction(best_in_class(scaled(X), counts, depth, kappa, least=least))
@@ -275,7 +276,7 @@ def test_larger_label_tree_includes_what_it_can_predict():
 
 @pytest.mark.parametrize(("depth", "leaves"), [(5, 32), (6, 63), (6, 64)])
 def test_the_first_ways_to_label_many_leaves_come_at_once(depth, leaves):
-    """Nothing is tried that leaves more leaves for a side than its depth allows: that would not end."""
+    """No attempt leaves more leaves for a side than its depth allows, because that would not end."""
     own = list(itertools.islice(enumerate_labellings(depth, leaves, 3), 50))
     assert own == list(itertools.islice(trees(depth, leaves, [0, 1, 2]), 50))
     assert len(own) == 50

@@ -31,7 +31,7 @@ PRICES = Fraction(1, 2), Fraction(1, 3), Fraction(1), Fraction(3, 10)
 
 @cache
 def space_of(seed: int, kind: str, least: float) -> PlaneSpace:
-    """Few points, two of three tables with rows that must be wrong."""
+    """Return a space of few points. Two of three tables have rows that must be wrong."""
     X, counts, depth, kappa = random_points(100 * seed + len(kind), most=6)
     rng = np.random.default_rng(seed)
     if seed % 3:
@@ -92,7 +92,7 @@ def test_the_optimum_is_proved_and_nothing_better(seed, kind, least):
 
 
 def test_these_proofs_need_the_new_steps():
-    """Without them the optimum is not shown, and most tables are such."""
+    """Without these steps the optimum is not shown, and most tables need them."""
     kinds = {"few": 0, "weigh": 0}
     for seed, kind, least in CASES:
         steps = proof(space_of(seed, kind, least), least, best(seed, kind, least))
@@ -145,7 +145,7 @@ def test_end_of_case_does_not_hold_for_smaller_leaves():
 
 
 def line_of(seed: int, n: int) -> str:
-    """Rows of two columns whose classes a sum of both tells, with some that are wrong; one category beside them."""
+    """Return rows of two columns and a category. The sum of the columns determines the class, except in some rows."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 9, (n, 2))
     classes = np.where(rng.random(n) < 0.15, rng.integers(0, 2, n), X.sum(axis=1) > 8)
@@ -155,7 +155,7 @@ def line_of(seed: int, n: int) -> str:
 
 
 def scattered() -> str:
-    """Ten rows whose classes follow no rule: small leaves would tell them apart."""
+    """Return ten rows whose classes follow no rule, so that small leaves would separate them."""
     rng = np.random.default_rng(4)
     X = rng.integers(0, 9, (10, 2))
     classes = rng.integers(0, 2, 10)
@@ -200,7 +200,10 @@ def test_both_checkers_agree_on_every_change_of_file(method, parameters, step, t
 
 
 def large_leaves(right: list[int], smallest: int, bound: int) -> Lines:
-    """A block for points 0, 1, … on one line, whose classes are `right`: trees with the labels 0 and 1 whose leaves are not too small."""
+    """Return a block for points 0, 1, … on one line, whose classes are `right`.
+
+    Its trees have the labels 0 and 1 and leaves that are not too small.
+    """
     vectors: dict[tuple[int, int, int], int] = {}
     cases: Lines = [{"by": "errors", "tree": [0, 1], "bound": bound}]
 
@@ -227,7 +230,10 @@ def large_leaves(right: list[int], smallest: int, bound: int) -> Lines:
 
 
 def test_errors_of_large_leaves_are_not_those_of_smaller_trees(tmp_path):
-    """Two leaves of five rows have five wrong, and one leaf has two: no proof shows that trees of at most two leaves have more."""
+    """Two leaves of five rows have five errors, and one leaf has two.
+
+    No proof shows that trees of at most two leaves have more.
+    """
     right = [int(p in (2, 7)) for p in range(10)]
     model, data, file = (tmp_path / name for name in ("model.json", "rows.csv", "proof.jsonl"))
     data.write_text("\n".join(["x,class", *(f"{p},{'ab'[k]}" for p, k in enumerate(right))]) + "\n")

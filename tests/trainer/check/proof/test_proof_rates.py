@@ -53,7 +53,7 @@ def table(seed: int) -> ProofSpace:
 
 
 class Brute:
-    """All trees of a space, which are listed once, whatever the rates of groups that they have to keep."""
+    """All trees of a space, listed once, whatever group rates they must have."""
 
     def __init__(self, space: ProofSpace) -> None:
         self.space = space
@@ -126,7 +126,7 @@ def test_one_step_proves_fair_optimum_and_no_more(seed):
 
 @seeds(40)
 def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
-    """A proof for one definition shows of another one what is true of that one, and no more."""
+    """A proof for one definition shows of another one only what is true of that one."""
     space = table(seed)
     brute = Brute(space)
     rng = np.random.default_rng(seed)

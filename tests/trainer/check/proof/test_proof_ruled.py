@@ -46,7 +46,7 @@ Tree = tuple[tuple[int, ...], int, frozenset[int], int, int, tuple[int, ...]]
 
 
 class Brute:
-    """All trees of a table by their relevant numbers; trees with equal numbers are one."""
+    """All trees of a table by their relevant numbers. Trees with equal numbers are one."""
 
     def __init__(self, problem: Problem, asked: dict[str, Any]) -> None:
         self.problem = problem
@@ -117,7 +117,10 @@ class Brute:
 
 
 def table(rng: np.random.Generator, rows: int) -> Problem:
-    """Thresholds, zeros and ones, sometimes categories; the class follows two of the columns with exceptions."""
+    """Return a table with thresholds, zeros and ones, and sometimes categories.
+
+    The class follows two of the columns, with exceptions.
+    """
     n = int(rng.integers(rows // 2, rows + 1))
     classes = 2 + int(rng.random() < 0.3)
     kinds = ["numeric", "binary", "binary", "categorical" if rng.random() < 0.3 else "numeric"]
@@ -139,7 +142,10 @@ def table(rng: np.random.Generator, rows: int) -> Problem:
 
 
 def restrictions(rng: np.random.Generator, problem: Problem, depth: int) -> dict[str, Any]:
-    """Random ones, with a monotone column or rates of groups among them; no values where the table has no columns for them."""
+    """Return random restrictions, among them a monotone column or rates of groups.
+
+    Without suitable columns in the table, return none.
+    """
     names = problem.table.names
     classes = problem.labels.classes
     asked = NOTHING | {"depth": depth}
@@ -188,7 +194,7 @@ def settings_of(asked: dict[str, Any]) -> Settings:
 
 
 def proof_lines(problem: Problem, asked: dict[str, Any], best: Fraction) -> Lines:
-    """The file that is written for a claim of this least cost in rows."""
+    """Return the file that is written for a claim of this least cost in rows."""
     claim = Solution(draft=DraftLeaf(), bound=float(1 - best / problem.n))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "proof.jsonl.gz"
@@ -198,7 +204,7 @@ def proof_lines(problem: Problem, asked: dict[str, Any], best: Fraction) -> Line
 
 
 def written(seed: int, depth: int, rows: int) -> tuple[ProofSpace, Lines, Fraction] | None:
-    """Return the space of the checker, the proof, and the least cost in rows; None where no tree is possible."""
+    """Return the space of the checker, the proof, and the least cost in rows, or None if no tree is possible."""
     rng = np.random.default_rng(seed)
     problem = table(rng, rows)
     asked = restrictions(rng, problem, depth)
@@ -248,7 +254,10 @@ def test_each_step_below_the_root_is_needed_by_most_proofs():
 @pytest.mark.slow
 @seeds(30)
 def test_no_step_is_about_path_forbidden_by_pairs(seed):
-    """Also where the pairs cost nothing: a path with both columns of a pair is refused, and so is the whole proof."""
+    """This holds even if the pairs cost nothing.
+
+    A path with both columns of a pair is refused, and so is the whole proof.
+    """
     rng = np.random.default_rng(seed)
     problem = table(rng, 16)
     asked = NOTHING | {

@@ -39,7 +39,7 @@ FAR = 1 << 60
 
 
 class Brute:
-    """All trees of a space, one by one: their cost, errors by class, leaves, columns; no bound, no table of results."""
+    """All trees of a space, one by one: cost, errors by class, leaves and columns, without bounds or stored results."""
 
     def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         self.space = space
@@ -224,7 +224,7 @@ def document(problem: Problem, depth: int, limits: TreeLimits | None, texts: lis
 
 
 def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tuple[ProofSpace, Lines, Fraction] | None:
-    """Return the checker's space, the proof of the best tree, and its cost in rows; None if no tree is possible."""
+    """Return the checker's space, the proof of the best tree, and its cost in rows, or None if no tree is possible."""
     rng = np.random.default_rng(seed)
     problem = random_table(seed, max_rows=16 if deep else 10)
     depth = 4 + seed % 2 if deep else 3 if seed % 4 == 0 and len(problem.binary.features) < 5 else 2
@@ -276,9 +276,10 @@ def test_deep_proofs_within_restrictions(seed):
 
 
 def with_taller(proof: Lines, deepest: int = FAR) -> Lines:
-    """The proof with a step behind each one on vectors: about taller trees, with a larger bound and a vector that says nothing.
+    """Return the proof with another step after each one on vectors.
 
-    From `deepest` on a height says as much as any other.
+    The added steps are about taller trees, with a larger bound and a vector that says nothing. From `deepest` on, a
+    height says as much as any other.
     """
     width = next((len(v) for step in proof for v in step.get("vectors", [])), 0)
     found = []
@@ -302,7 +303,7 @@ def test_a_step_about_taller_trees_hides_none_that_says_more():
 
 
 def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
-    """One about taller trees shows what holds for those of the depth, beside another one that shows less."""
+    """A step about taller trees shows what holds for those of the depth, beside another step that shows less."""
     X = np.array(list(itertools.product((False, True), repeat=3)))
     y = X.sum(axis=1).astype(np.int32) % 2
     one = np.ones(8, np.int64)
@@ -343,7 +344,7 @@ def judge_changes(space: ProofSpace, proof: Lines, optimum: Fraction, most: int 
 
 
 def test_steps_below_the_root_are_needed():
-    """Most proofs fail without one of the steps that their deep trees have."""
+    """Most proofs fail without one of the steps for their deep trees."""
     tried = missed = 0
     for seed in range(1000, 1070):
         made = written(seed, wishes=True, limited=seed % 2 == 0, deep=True)

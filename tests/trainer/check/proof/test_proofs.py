@@ -40,7 +40,7 @@ def answers(space: ProofSpace) -> np.ndarray:
 
 
 def cost(space: ProofSpace, unit: int, leaf: int, path: list[int], height: int) -> int:
-    """The least cost below a path, by plain recursion over everything."""
+    """Return the least cost below a path, by plain recursion."""
     X = answers(space)
 
     @lru_cache(None)
@@ -223,7 +223,7 @@ def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monke
 
 
 def test_deleted_and_weakened_steps_of_a_deep_proof_are_missed():
-    """Most steps are needed: without them, or weaker by one, the proof fails."""
+    """Most steps are needed. Without them, or if they are weaker by one, the proof fails."""
     tried = missed = 0
     for seed in range(60):
         space, lines, _ = questions(seed, 4)

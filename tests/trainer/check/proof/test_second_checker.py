@@ -93,7 +93,7 @@ SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}
 
 
 def table(folder: Path, seed: int) -> Path:
-    """Numbers, categories, a column of zeros and ones, a constant one and gaps."""
+    """Return a file with numbers, categories, a column of zeros and ones, a constant one and empty cells."""
     rng = np.random.default_rng(seed)
     n = 45
     x = rng.normal(size=n).round(1)
@@ -144,7 +144,7 @@ def page(cases: list[tuple[str, str, str]]) -> list[bool]:
 def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> list[bool]:
     """Return whether each proof alone proves the bound of the model.
 
-    The whole check would, beside each that does not, search for the bound and for the price of each wish by itself.
+    For every other proof, the whole check would search for the bound and for the price of each constraint on its own.
     """
     document = json.loads(model.read_text())
     rows = read_rows(data, document).training
@@ -232,7 +232,7 @@ def test_both_checkers_agree_on_every_change_of_proof(files, tmp_path):
 
 
 def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
-    """A bound that is missing or a word, a limit that is none, a price below 0."""
+    """Such values are a missing bound, a word as bound, an invalid limit, and a price below 0."""
     data = table(tmp_path, 3)
     rows, labels, _ = load(data, target="kind", ignore=[])
     model = tmp_path / "model.json"

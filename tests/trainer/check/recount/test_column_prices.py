@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 
 def verdict_of(document, data, tmp_path):
-    """Return the verdict on a document; one that cannot be read counts as refuted."""
+    """Return the verdict on a document. One that cannot be read counts as refuted."""
     try:
         return verdict(findings(document, data, tmp_path))
     except ModelFileError:
@@ -52,7 +52,7 @@ def test_honest_file_with_prices_is_proved(folder, tmp_path, asked):
 
 
 def file_of(folder, prices, asked):
-    """Return the document of `asked`, whose method is `exact` with four bins unless it says otherwise, and its rows."""
+    """Return the document of `asked`, by default of `exact` with four bins, and its rows."""
     settings = {"method": "exact", "test_share": 0.25, "column_price": prices} | asked
     return trained(folder, **settings | ({"bins": 4} if settings["method"] == "exact" else {}))
 
@@ -128,7 +128,7 @@ def test_lie_about_prices_is_refuted(folder, tmp_path, lie, asked):
 
 @pytest.mark.parametrize("costs", [{}, COSTS])
 def test_other_number_of_columns_beside_prices_is_refuted(folder, tmp_path, costs):
-    """With two columns a better tree exists, and the tree with two columns is in no space of one."""
+    """With two columns a better tree exists, and the tree with two columns is in no space of one column."""
     asked = {"column_price": "length=0.01; colour=0.01", "bins": 4, "leaf_penalty": 0, **costs}
     one, data = trained(folder, "exact", max_columns=1, **asked)
     two, _ = trained(folder, "exact", max_columns=2, **asked)
@@ -141,7 +141,7 @@ def test_other_number_of_columns_beside_prices_is_refuted(folder, tmp_path, cost
 
 @pytest.mark.parametrize("costs", [{}, COSTS])
 def test_other_number_of_leaves_beside_prices_is_refuted(folder, tmp_path, costs):
-    """With three leaves a better tree exists, and the tree with three leaves is in no space of two."""
+    """With three leaves a better tree exists, and the tree with three leaves is in no space of two leaves."""
     asked = {"column_price": "length=0.01; colour=0.01", "bins": 4, "leaf_penalty": 0, **costs}
     two, data = trained(folder, "exact", max_leaves=2, **asked)
     three, _ = trained(folder, "exact", max_leaves=3, **asked)
@@ -170,7 +170,7 @@ def test_settings_that_no_training_takes_with_prices_are_refuted(folder, tmp_pat
 
 
 def test_tree_that_ignores_prices_is_refuted_as_the_best(folder, tmp_path):
-    """A file that is consistent in itself: the tree of fewest errors with what its columns cost."""
+    """The file is consistent in itself: it has the tree of fewest errors, with the cost of its columns."""
     best, data = trained(folder, "exact", column_price="length=0.05; colour=0.02", bins=4)
     document, data = trained(folder, "exact", bins=4)
     document["parameters"]["column_price"] = "length=0.05; colour=0.02"

@@ -28,7 +28,7 @@ def train_with_costs(folder, method="exact", **asked):
 
 
 def verdict_of(document, data, tmp_path):
-    """Return the verdict on a document; one that cannot be read counts as refuted."""
+    """Return the verdict on a document. One that cannot be read counts as refuted."""
     try:
         return verdict(findings(document, data, tmp_path))
     except ModelFileError:

@@ -28,7 +28,7 @@ BOTH = GROUP | TIME
 
 
 def csv_text(seed: int = 0) -> str:
-    """24 persons with some rows each, a few rows without a person, German dates, and gaps in a column."""
+    """Return rows of 24 persons, a few rows without a person, German dates, and empty cells in a column."""
     rng = np.random.default_rng(seed)
     lines = ["person;day;x;z;class"]
     for person in range(24):
@@ -88,7 +88,7 @@ def test_assignment_of_messy_tables_is_repeated(tmp_path, options, seed):
     ("claim", "name", "one", "other"), [("folds", "folds", "0", "2"), ("rows held out", "held_out", "0", "1")]
 )
 def test_rows_that_change_sides_are_refuted(tmp_path, options, claim, name, one, other):
-    """A row that is alone in its group may be on either side, but it is not where the seed puts it."""
+    """A row that is alone in its group may be on either side, but here it is not where the seed puts it."""
     signs = model_of(options)["rows"][name]
     found = []
     for place in [i for i, sign in enumerate(signs) if sign == one][:6]:
@@ -150,7 +150,7 @@ def test_dealing_of_checker_and_trainer_agree(seed):
 
 
 def test_quantile_of_student_agrees_with_scipy():
-    """A private function: the checker does without SciPy."""
+    """The checker has a private function for this, because it does not use SciPy."""
     from scipy.stats import t
 
     for freedom in (1, 2, 3, 10, 39, 999):

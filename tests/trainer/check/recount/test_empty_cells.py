@@ -69,7 +69,7 @@ def column(name: str, values: list[float | None]) -> Column:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> EmptyCellFiles:
-    """A tree that asks `a`, whose empty cells go to the left, and below it `b`, which has no empty cell in training."""
+    """Tree that splits on `a`, whose empty cells go to the left, and below it on `b`, which has no empty cell in training."""
     a = [1, 2, 3, 4, 5, 6, None, None, 7, 8, 9, 10]
     b = [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 1]
     y = [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 1, 1]
@@ -184,7 +184,7 @@ def test_refused_training_rows_are_a_lie_if_counts_are_kept(files):
 
 
 def test_bound_below_better_question_of_other_side_is_refuted(tmp_path):
-    """A tree that sends empty cells to their worse side, and calls that optimal."""
+    """The tree sends empty cells to their worse side, and the file calls it optimal."""
     a = [1, 2, 3, 4, None, None, None]
     table = Table(columns=(column("a", a),), row_numbers=np.arange(1, 8))
     labels = Labels(name="y", classes=("p", "q"), codes=np.array([0, 0, 1, 1, 1, 1, 0], np.int32))
@@ -214,7 +214,7 @@ def test_fill_is_weighted_lower_median(values, weights, wanted):
 
 
 def test_fill_of_filled_sum_is_counted_again(files):
-    """Half of the weight of the values of `a` lies up to 5."""
+    """Half of the weight of the values of `a` is at or below 5."""
     document = files.document
     document["columns"][0]["fill"] = 5
     assert files.check(document)[0] == "proved"
@@ -222,7 +222,7 @@ def test_fill_of_filled_sum_is_counted_again(files):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory) -> EmptyCellFiles:
-    """A sum of two columns, with an empty cell in the first one and none in the second."""
+    """Model with a sum of two columns, of which only the first one has an empty cell."""
     a = [1, 2, 3, None, 5, 6, 7, 8]
     b = [1, 3, 2, 4, 8, 6, 5, 7]
     table = Table(columns=(column("a", a), column("b", b)), row_numbers=np.arange(1, 9))

@@ -22,8 +22,8 @@ TOLD = "how it was made"
 SCOPE = "scope"
 PRICES = "what is maximised"
 BEST = "fewest leaves"
-# Part of a file → line of the checker about it. "": the part is a name or describes a column, and claims nothing about
-# the tree.
+# Part of a file → line of the checker about it. The line is "" for a name or the description of a column, which claims
+# nothing about the tree.
 PARTS = {
     "format": "", "format_version": "", "version": "", "name": "", "method": "method", "target": "categories and classes",
     "classes": "categories and classes", "columns": "data", "nodes": "counts", "parameters": SCOPE, "metrics": "metrics train",

@@ -18,7 +18,7 @@ ASKED = {"depth": 2, "then_fewest": True, "first_trees": "none", "search_seconds
 
 
 def table(seed):
-    """Return a few rows of two columns: one class above a line, some rows of the other one among them."""
+    """Return a few rows of two columns, with one class above a line and some exceptions."""
     rng = np.random.default_rng(seed)
     x, y = rng.integers(0, 6, (2, 11 + seed % 3))
     kinds = np.where((x + y > 5) ^ (rng.random(len(x)) < 0.25), "a", "b")
@@ -51,7 +51,7 @@ UNSEEN = {"missing": "left", "missing_seen": False}  # no cell is empty, so all 
 
 
 def with_an_idle_question(document):
-    """Add an idle split below the root, and so one leaf; return None if there is no space for it."""
+    """Add an idle split below the root, and so one leaf. Return None if there is no space for it."""
     document = copy.deepcopy(document)
     nodes = document["nodes"]
     sides = [nodes[nodes[0][side]] for side in ("left", "right")] if "split" in nodes[0] else []
@@ -99,7 +99,7 @@ def test_a_proof_of_each_number_of_leaves_shows_it_too(tmp_path, seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_not_proved_without_the_blocks_for_smaller_trees(tmp_path, seed):
-    """A proof of the optimum alone, from a run that did not ask for the fewest leaves."""
+    """The proof is of the optimum alone, from a run that did not request the fewest leaves."""
     document, data, proof = trained(tmp_path, seed)
     plain = tmp_path / "plain"
     plain.mkdir()

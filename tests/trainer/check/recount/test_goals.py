@@ -120,7 +120,7 @@ def test_balanced_file_without_its_weights_is_refuted(folder, tmp_path):
 
 @pytest.mark.parametrize("goal", GOALS)
 def test_tree_of_best_accuracy_is_no_best_tree_of_a_goal(tmp_path, goal):
-    """A file that is consistent in itself, with a tree that another one beats, is refuted by the search."""
+    """The file is consistent in itself, but another tree is better, so the search refutes it."""
     for seed in range(60):
         table, labels, _, _ = random_case(seed, empty=False)
         best, other = (_file(table, labels, asked, tmp_path) for asked in ({"goal": goal, "positive": "yes"}, {}))
