@@ -25,7 +25,7 @@ ExactTreeClassifier(goal="recall")
 
 
 def test_stub_equals_the_declared_parameters():
-    """One comparison covers names, types, defaults and docstrings: the stub is made of nothing else."""
+    """One comparison covers names, types, defaults and docstrings, because the stub has no other content."""
     assert classifiers.STUB.read_text(encoding="utf-8") == classifiers.stub_text(), "run `python -m docs.classifiers`"
     assert [m.estimator for m in METHODS] == list(ESTIMATOR_NAMES.values())
 
@@ -45,7 +45,7 @@ def test_editor_shows_parameters_and_docstring(place):
 
 @pytest.mark.slow
 def test_type_checker_finds_wrong_keyword_and_wrong_type(tmp_path):
-    """Only the stub is read (`--follow-imports=skip`): to read what it imports takes minutes on a cold cache."""
+    """Only the stub is read (`--follow-imports=skip`). Reading its imports takes minutes on a cold cache."""
     script = tmp_path / "use.py"
     script.write_text(USE)
     files = [script, ROOT / "trainer" / "__init__.py", classifiers.STUB]

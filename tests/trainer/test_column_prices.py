@@ -25,7 +25,7 @@ from trainer.training.run import TrainRequest, fit, train
 
 
 def least_cost(answers, columns, prices, costs, weights, depth, price, limits):
-    """Return the least cost of all trees over `columns` of answers (rows, features); a row pays a column once."""
+    """Return the least cost of all trees over `columns` of answers (rows, features). A row pays for a column once."""
     known = {}
     least = limits.get("min_leaf", 1)
 
@@ -67,7 +67,7 @@ def cost_of(tree, table, prices, costs, weights, price):
 
 
 def random_prices(rng, columns):
-    """Prices by column: zeros, equal ones and columns without a price occur."""
+    """Return prices by column. Some are zero or equal, and some columns have none."""
     texts = rng.choice(["", "0", "0.1", "0.1", "0.25", "0.03", "1.5"], len(columns))
     return {j: str(text) for j, text in enumerate(texts) if text}
 

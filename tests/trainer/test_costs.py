@@ -29,7 +29,7 @@ FREE = {
 
 
 def random_costs(rng, classes):
-    """Texts of costs by true class and answer: ties, zeros, columns and a positive diagonal occur."""
+    """Return costs by true class and answer as texts. Ties, zeros, columns and a positive diagonal occur."""
     diagonal = rng.random() < 0.5
     found = {}
     for true in classes:
@@ -71,7 +71,10 @@ def weighted_costs(table, labels, weights, costs):
 
 
 def least_cost(answers, costs, depth, price, counts=None, least=1):
-    """Return the least cost of all trees over binary features; a leaf has a price and at least `least` of `counts`."""
+    """Return the least cost of all trees over binary features.
+
+    A leaf has a price and at least `least` of `counts`.
+    """
     known = {}
     counts = np.ones(len(costs), int) if counts is None else counts
 

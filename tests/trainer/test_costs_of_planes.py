@@ -25,7 +25,10 @@ TASTES = ("p", "q", "r", "s")
 
 
 def small_case(seed, *, rows, kind):
-    """Return table, labels, weights or None, and costs as texts; ties, equal rows, zero costs and single classes occur."""
+    """Return table, labels, weights or None, and costs as texts.
+
+    Ties, equal rows, zero costs and single classes occur.
+    """
     rng = np.random.default_rng(seed)
     classes = "abc"[: int(rng.integers(2, 4))]
     schema = ColumnSchema(name="x0", kind=ColumnKind.NUMERIC)
@@ -45,7 +48,7 @@ def small_case(seed, *, rows, kind):
 
 
 def costed(seed, **shape):
-    """Return the same with the exact costs of each row; None where all answers cost the same."""
+    """Return the same with the exact costs of each row, or None if all answers cost the same."""
     table, labels, weights, costs = small_case(seed, **shape)
     weighted = weighted_costs(table, labels, weights, costs)
     return (table, labels, weights, costs, weighted) if has_choice(weighted) else None
@@ -74,7 +77,7 @@ def checked(result, table, labels, tmp_path, proof=None):
 
 
 def points_of(table, own):
-    """Return the distinct rows times four, whole numbers, and what each answer saves there in hundredths."""
+    """Return the distinct rows times four, as integers, and the savings of each answer there in hundredths."""
     X, place = np.unique(np.rint(4 * table.matrix()).astype(int), axis=0, return_inverse=True)
     counts = np.zeros((len(X), own.shape[1]), object)
     for g, row in zip(place.reshape(-1), own, strict=True):

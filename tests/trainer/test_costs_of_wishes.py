@@ -23,7 +23,8 @@ MANY_BINS = {"exact": {"binarise": "all-thresholds"}, "exact-numeric": {}, "odt"
 def least_with_wishes(answers, costs, depth, price, *, root=None, banned=(), leaf=None, least=1):
     """Return the least cost of all trees over binary `answers` (rows, features), or None under infeasible constraints.
 
-    `root`: the root asks one of these questions. `banned`: no node asks these questions. `leaf`: place of a leaf and its answer.
+    The root has one of the questions `root`, and no node has one of `banned`. `leaf` is the place of a leaf and its
+    answer.
     """
 
     def best(rows, place, height):

@@ -27,7 +27,10 @@ SIMULATIONS = 100
 
 
 def clustered(rng: np.random.Generator, clusters: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, classes and cluster of each row: a weak signal, and a mark by which a tree recognises the cluster."""
+    """Return features, classes and the cluster of each row.
+
+    They have a weak signal, and a mark by which a tree recognises the cluster.
+    """
     lean = rng.integers(0, 2, clusters)
     answer = np.where(rng.random(clusters) < 0.7, lean, 1 - lean)
     mark = rng.normal(size=(clusters, 3))
@@ -106,7 +109,7 @@ def test_rows_of_a_held_out_group_before_the_cut_are_set_aside():
 
 
 def test_class_that_no_training_row_has_is_only_judged():
-    """All rows of class b are late, so the trees of the folds never answer b."""
+    """All rows of class b are late, so the trees of the folds never predict b."""
     X = np.arange(40.0)[:, None]
     y = (np.arange(40) >= 30).astype(np.int32)
     result = train(request(X, y, np.arange(40), test_share=0.2, folds=3, depth=2, time=True))
@@ -273,7 +276,7 @@ def test_study_refuses_more_folds_than_groups():
 
 
 def simulate(seed: int, *, group: bool, time: bool) -> tuple[float, float, tuple[float, float]]:
-    """Accuracy on new clusters, as random folds state it, and the interval of the folds that know the clusters."""
+    """Return the accuracy on new clusters, that of random folds, and the interval of folds by clusters."""
     rng = np.random.default_rng(seed)
     X, y, cluster = clustered(rng, 40, 10)
     plain = train(request(X, y, cluster, folds=5))
@@ -285,7 +288,7 @@ def simulate(seed: int, *, group: bool, time: bool) -> tuple[float, float, tuple
 
 
 def simulations(count: int, *, group: bool = False, time: bool = False) -> tuple[float, int]:
-    """Points by which random folds overstate the accuracy on average, and how often the interval holds the truth."""
+    """Return by how many points random folds overstate the accuracy on average, and how often the interval contains the truth."""
     found = [simulate(seed, group=group, time=time) for seed in range(count)]
     overstated = 100 * float(np.mean([stated - truth for truth, stated, _ in found]))
     return overstated, sum(low <= truth <= high for truth, _, (low, high) in found)

@@ -1,6 +1,7 @@
 """Model files and proofs from before the policy 'learn' give the same answers as then.
 
-`earlier_files/` holds a table, rows to predict, and for each method the model file, its proof and the answers of that version.
+`earlier_files/` contains a table, rows to predict, and for each method the model file, its proof and the answers of
+that version.
 """
 
 from __future__ import annotations

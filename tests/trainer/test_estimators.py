@@ -75,7 +75,7 @@ def test_every_check_passes_with_the_defaults(method_id):
 @pytest.mark.parametrize("method_id", BY_SOLVER)
 @pytest.mark.filterwarnings("ignore")
 def test_every_check_passes_with_defaults_of_solver_methods(method_id, monkeypatch):
-    """The default limit of 600 s is shortened from outside, since 200 fits would take a day."""
+    """The default limit of 600 s is shortened from outside, because 200 fits would take a day."""
     with monkeypatch.context() as short:
         short.setattr(estimators, "limits_of", lambda settings: Limits(time=0.03))
         found = check_estimator(make_classifier(method_id), on_fail=None, on_skip=None)
@@ -128,7 +128,10 @@ print(json.dumps({result["check_name"]: result["status"] for result in found}))
 
 @pytest.mark.slow
 def test_the_check_that_needs_a_setting_of_scipy_passes_too():
-    """SciPy reads the setting when it is imported, and nobody serves with it: one method, for all share what is checked."""
+    """SciPy reads the setting when it is imported, and nobody serves with it.
+
+    One method is enough, because all share the checked code.
+    """
     command = [sys.executable, "-W", "ignore", "-c", CHECKED]
     ran = subprocess.run(
         command, cwd=ROOT, env=os.environ | {ARRAY_API: "1"}, capture_output=True, text=True, timeout=3000
@@ -244,7 +247,7 @@ EXACT = [m for m in METHODS if m.guarantee is Guarantee.TREE]
 
 
 def small(method: Method, **more) -> object:
-    """Return an estimator for twelve rows; a topology takes the place of the depth, and there is no price of leaves."""
+    """Return an estimator for twelve rows. It has a topology instead of the depth, and no price of leaves."""
     known = {p.name for p in method.parameters}
     wanted = {"depth": 1, "topology": "depth-1", "binarise": "all-thresholds", "leaf_penalty": 0.0, "time_limit": 600.0}
     return make_classifier(method.id, **{k: v for k, v in (wanted | more).items() if k in known})
@@ -262,7 +265,7 @@ def test_exact_methods_prove_their_tree_for_weighted_rows(method, sigma):
 
 
 def proved_as_weighed(found, X, y, weights, depth) -> None:
-    """The claim must hold for the given weights up to the stated error."""
+    """Assert that the claim holds for the given weights up to the stated error."""
     certificate = found.certificate_
     total = weights.sum()
     error = certificate.weight_error or 0.0

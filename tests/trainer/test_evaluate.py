@@ -166,7 +166,10 @@ def test_friedman_is_that_of_scipy(seed):
 
 
 def test_the_printed_statistics_of_the_paper():
-    """Ranks 1.4, 2.1 and 2.5 over 20 data sets: chi-square 12.4, p = 0.002; Holm by hand."""
+    """The ranks are 1.4, 2.1 and 2.5 over 20 data sets, so chi-square is 12.4 and p = 0.002.
+
+    Holm is computed by hand.
+    """
     rows = [(1, 2, 3)] * 10 + [(1, 3, 2)] * 5 + [(2, 1, 3)] * 2 + [(3, 1, 2)] * 1 + [(3, 2, 1)] * 2
     ranks = np.array(rows, float)
     assert ranks.sum(axis=0).tolist() == [28, 42, 50]

@@ -25,7 +25,10 @@ ALL_THRESHOLDS = {"binarise": "all-thresholds"}  # a choice of thresholds would 
 
 
 def random_case(seed, *, empty=True):
-    """Return table, labels, weights or None, and parameters: ties, equal rows, constant columns and empty cells occur."""
+    """Return table, labels, weights or None, and parameters.
+
+    Ties, equal rows, constant columns and empty cells occur.
+    """
     rng = np.random.default_rng(seed)
     rows = int(rng.integers(5, 26))
     schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.BINARY) for j in range(3)]

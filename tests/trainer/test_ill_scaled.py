@@ -1,6 +1,6 @@
 """On ill-scaled tables, every run ends with a tree and a valid bound, whatever the solver reports.
 
-The whole campaign: INSTANCES=500. By default each method meets a few tables, with one of the back ends in turn.
+INSTANCES=500 runs the whole campaign. By default each method gets a few tables, with the back ends in turn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = [m.id for m in METHODS if m.parameter("solver") is not None]
 
 
 def asked(method: str, seed: int) -> dict[str, Any]:
-    """Settings that take the variants of a method in turn."""
+    """Return settings that use the variants of a method in turn."""
     found: dict[str, Any] = {"depth": 1 + seed % 2, "time_limit": 0.4}
     if method in OBLIQUE:
         found |= {"search_seconds": 0.05, "first_trees": ("none", "cart")[seed % 2]}

@@ -35,7 +35,7 @@ def test_interval_of_folds_is_wider_than_wilson():
 
 
 def table_tree(X, y, columns):
-    """Return a function that answers with the majority class of each cell of some columns."""
+    """Return a function that predicts the majority class of each cell of some columns."""
     places = 1 << np.arange(columns)
     cells = X[:, :columns] @ places
     yes = np.bincount(cells, weights=2 * y - 1, minlength=1 << columns)
@@ -123,7 +123,7 @@ def test_the_area_is_the_share_of_pairs_in_order(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_area_interval_is_delongs_and_near_the_bootstrap(seed):
-    """The variance of DeLong from its definition, pair by pair; and the bootstrap of scipy agrees roughly."""
+    """The variance of DeLong is computed from its definition, pair by pair. The bootstrap of scipy agrees roughly."""
     from scipy.stats import bootstrap
 
     rng = np.random.default_rng(seed)

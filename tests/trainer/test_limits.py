@@ -43,12 +43,15 @@ def compiled(method: str, X: np.ndarray, y: np.ndarray) -> None:
 
 @functools.cache
 def ready(method: str) -> None:
-    """Once for all shapes: the little that another shape compiles besides is within what the end may take."""
+    """Compile the kernels once for all shapes.
+
+    Another shape compiles so little that the tolerance at the end covers it.
+    """
     compiled(method, *table(20, 3))
 
 
 def taken(method: str, X: np.ndarray, y: np.ndarray) -> tuple[float, Status]:
-    """Processor seconds of a fit: on a machine that does other work besides, the clock tells little."""
+    """Return the processor seconds and the status of a fit. On a busy machine the clock says little."""
     model = make_classifier(method, time_limit=LIMIT)
     begun = time.process_time()
     model.fit(X, y)
@@ -107,7 +110,7 @@ def test_a_model_that_is_handed_to_the_solver_is_given_up_on_the_way(options, en
 
 
 def test_hidden_rows_are_no_longer_handed_over_once_the_limit_is_there():
-    """The first lazy row is still given to the solver, which would otherwise accept the forbidden point."""
+    """The first lazy row is still passed to the solver, which would otherwise accept the forbidden point."""
     model = IntegerProgram()
     x = model.binary("x", range(400))
     over: list[int] = []

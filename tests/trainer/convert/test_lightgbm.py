@@ -29,7 +29,7 @@ SMALL = {
 
 
 def frame(rng: np.random.Generator, rows: int, *, gaps: bool) -> pd.DataFrame:
-    """Numbers, whole numbers, and categories of text and of numbers, with missing values in two columns if `gaps`."""
+    """Return numbers, integers, and categories of text and of numbers. With `gaps`, two columns have missing values."""
     found = pd.DataFrame(
         {
             "a": rng.normal(size=rows),
@@ -45,7 +45,7 @@ def frame(rng: np.random.Generator, rows: int, *, gaps: bool) -> pd.DataFrame:
 
 
 def matrix_of(tree: Tree, rows: pd.DataFrame) -> np.ndarray:
-    """Return the rows as the tree reads them; a missing category is the category for that."""
+    """Return the rows as the tree reads them. A missing value of categories is a separate category."""
     out = np.full((len(rows), len(tree.schema)), np.nan)
     for j, column in enumerate(tree.schema):
         cells = rows.iloc[:, j]

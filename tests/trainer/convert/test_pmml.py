@@ -1,4 +1,4 @@
-"""PMML: our documents come back leaf by leaf, foreign ones keep their classes, others are refused."""
+"""PMML: octweb's documents are read again leaf by leaf, foreign ones keep their classes, and others are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trainer.tree.splits import Interval, Missing, Subset, Threshold
 
 
 def moved(before: Tree, after: Tree, matrix: np.ndarray) -> np.ndarray:
-    """Rows of `before` as `after` reads them: its columns, in its order, by its codes."""
+    """Return the rows of `before` as `after` reads them: its columns, in its order, by its codes."""
     names = [c.name for c in before.schema]
     out = np.empty((len(matrix), len(after.schema)))
     for j, column in enumerate(after.schema):
@@ -71,7 +71,7 @@ def test_missing_number_goes_to_default_child_or_is_refused():
 
 
 def filled(fills: dict[str, str]) -> bytes:
-    """Return a document whose sum of x and z counts an empty cell as a constant; no constant: it does not."""
+    """Return a document whose sum of x and z counts an empty cell as a constant, if there is one."""
     parts = []
     for name, fill in fills.items():
         value = f'<FieldRef field="{name}"/>'

@@ -19,7 +19,7 @@ ROWS = 1000
 
 
 def table(rng: np.random.Generator, rows: int) -> np.ndarray:
-    """Columns of wide and narrow scales, with ties; doubles that singles do not hold."""
+    """Return columns of wide and narrow scales, with ties and doubles that single precision cannot represent."""
     scales = np.array([1.0, 1e-30, 1e30, 1e-3])
     X = rng.normal(size=(rows, 4)) * scales
     return np.hstack([X, rng.integers(0, 2, (rows, 1)), rng.integers(-50, 50, (rows, 1)) / 10])
@@ -62,7 +62,7 @@ def test_missing_numbers_keep_the_side_of_scikit_learn(kind):
 
 
 def near(source, X, rng, rows: int) -> np.ndarray:
-    """Rows of X in which a value stands a few doubles beside what singles make of a threshold."""
+    """Return rows of X in which a value is a few doubles away from a threshold in single precision."""
     out = X[rng.integers(0, len(X), rows)].copy()
     branches = np.flatnonzero(source.tree_.children_left >= 0)
     if len(branches):

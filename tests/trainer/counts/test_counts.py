@@ -34,7 +34,7 @@ SETTINGS = ("leaf_penalty", "max_leaves", "min_leaf", "forbidden")
 
 
 def of_rows(path: Path, depth: int, **settings: object):
-    """Return the tree of `exact` over the same questions, from the rows."""
+    """Return the tree of `exact` over the same questions, trained on the rows."""
     table, labels, _ = load(path, target=TARGET, ignore=[KEY])
     return train(
         TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": depth, "bins": 4, **settings})
@@ -42,7 +42,7 @@ def of_rows(path: Path, depth: int, **settings: object):
 
 
 def random_settings(rng: np.random.Generator) -> dict[str, object]:
-    """Some restrictions, chosen at random."""
+    """Return some random restrictions."""
     found: dict[str, object] = {"leaf_penalty": float(rng.choice([0, 0.01, 0.03, 0.1]))}
     if rng.random() < 0.3:
         found["max_leaves"] = int(rng.integers(1, 9))
@@ -195,7 +195,7 @@ def test_ordered_categories_beside_texts_are_counted(tmp_path):
 
 
 class Stopped(Exception):
-    """The pass was ended from outside."""
+    """The pass was stopped from outside."""
 
 
 def test_a_pass_that_is_stopped_ten_times_gives_the_same_file(tmp_path, monkeypatch):

@@ -213,7 +213,7 @@ def test_estimator_warns_once_of_other_words():
 
 
 def test_the_short_look_misses_no_factor(count, tmp_path):
-    """A call whose numbers mostly lie inside of the training range is not looked at in full: nothing would be proposed."""
+    """If most numbers of a call are inside the training range, it is not examined in full, because nothing would be proposed."""
     rng = np.random.default_rng(11)
     X = rng.uniform(0, 100, (60, 3))
     model = ExactTreeClassifier(depth=2, leaf_penalty=0).fit(X, (X[:, 0] > 40) ^ (X[:, 1] > 60))

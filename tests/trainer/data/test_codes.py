@@ -70,7 +70,10 @@ def test_special_values_are_read_as_people_write_them():
 
 
 def coded(seed: int, n: int = 40) -> tuple[Table, Labels, np.ndarray]:
-    """Return a numeric column with codes, one without, and a category; weights from 0 on."""
+    """Return a table and its weights, which may be 0.
+
+    It has a numeric column with codes, one without, and a categorical column.
+    """
     rng = np.random.default_rng(seed)
     x = np.round(rng.normal(size=n) * 5, 1)
     x[rng.random(n) < 0.3] = rng.choice([-7.0, -8.0, 999.0, 0.5], 1)
@@ -132,7 +135,7 @@ def test_trees_over_columns_with_codes_are_verified(method, tmp_path):
 
 @pytest.mark.parametrize("method", ["exact-numeric", "cut-h", "odt", "bivariate"])
 def test_methods_without_single_value_splits_ignore_codes(method, tmp_path):
-    """One value among the others tells the class, and no threshold or plane can ask for it."""
+    """One value among the others determines the class, and no threshold or plane can separate it."""
     data = tmp_path / "rows.csv"
     model = tmp_path / "model.json"
     data.write_text("x,z,y\n" + "".join(f"{i % 9},{i % 4},{'ab'[(i % 9 == 4) ^ (i % 12 == 7)]}\n" for i in range(60)))
@@ -159,7 +162,10 @@ def test_command_declares_codes_and_refuses_other_texts(tmp_path):
 
 
 def test_card_names_single_code_and_rules_keep_interval_ends():
-    """For every pair of ends: the code is named where exactly one lies between two finite ends, as counted one by one."""
+    """This is checked for every pair of ends.
+
+    The code is named if exactly one is between two finite ends, as counted one by one.
+    """
     schema = (ColumnSchema(name="last_inquiry", kind=ColumnKind.NUMERIC, unit="months", special=(-9.0, -8.0, -7.0)),)
     ends = (-np.inf, -9.5, -9.0, -8.5, -8.0, -7.5, -7.0, 3.0, np.inf)
     for low, high in ((a, b) for a in ends for b in ends if a < b):

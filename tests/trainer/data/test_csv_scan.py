@@ -12,7 +12,7 @@ from trainer.data.formats.csv_scan import scan
 
 
 def by_character(body: bytes, delimiter: bytes):
-    """(records, unclosed, lines with text behind a quote); a record is (first byte, last byte, line, fields)."""
+    """Return (records, unclosed, lines with text after a quote). A record is (first byte, last byte, line, fields)."""
     records = []
     wrong = []
     start = 0

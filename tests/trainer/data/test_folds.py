@@ -17,14 +17,14 @@ TABLES = 200
 
 
 def random_table(seed: int, *, group: bool, time: bool) -> tuple[np.ndarray, Table]:
-    """Classes and a table; the group column may name each row once, and times repeat."""
+    """Return classes and a table. The group column may name each row only once, and times repeat."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(40, 120))
     codes = rng.integers(0, int(rng.integers(2, 4)), n).astype(np.int32)
     table = numeric_table(rng.normal(size=(n, 1)))
     groups = RowGroups(column="person", codes=rng.integers(0, int(rng.integers(20, 60)), n)) if group else None
     values = rng.integers(0, int(rng.integers(12, 300)), n).astype(float)
-    if group and time:  # persons come and go, so that some person is gone before any fold begins
+    if group and time:  # persons come and go, so some person is gone before any fold begins
         assert groups is not None
         values = groups.codes * 5.0 + rng.integers(0, 7, n)
     times = RowTimes(column="day", values=values) if time else None
@@ -32,7 +32,7 @@ def random_table(seed: int, *, group: bool, time: bool) -> tuple[np.ndarray, Tab
 
 
 def assert_apart(table: Table, train: np.ndarray, judged: np.ndarray) -> None:
-    """No row and no group is on both sides, and no training row is as late as a judged one."""
+    """Assert that no row and no group is on both sides, and that each training row is earlier than the judged ones."""
     assert len(train)
     assert len(judged)
     assert not set(train) & set(judged)

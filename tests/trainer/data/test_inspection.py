@@ -407,7 +407,7 @@ def test_parquet_of_a_named_index_is_read(tmp_path):
 
 
 def dated(path, *, late=True, name="closed", n=120):
-    """Write a table with a date after another one; if `late`, the days between them tell the class."""
+    """Write a table with a date after another one. With `late`, the days between them determine the class."""
     rng = np.random.default_rng(2)
     y = rng.random(n) < 0.5
     opened = np.datetime64("2023-01-01") + rng.integers(0, 300, n)
@@ -504,7 +504,7 @@ def test_numbers_as_texts_of_a_frame_are_said_by_report_and_fit(sign):
 
 
 def test_code_of_the_class_with_many_values_is_a_leak():
-    """Each row is judged by the other rows with its value, so that rare values cannot look like a leak."""
+    """Each row is judged by the other rows with its value, so rare values cannot look like a leak."""
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 48, 200)
     classes = np.array(["p", "q"])[rng.integers(0, 2, 48)][codes]

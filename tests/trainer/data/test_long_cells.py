@@ -81,7 +81,7 @@ def test_no_memory_for_a_thread_is_no_memory_and_not_a_bad_file(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_name_of_a_column_may_be_long_but_not_megabytes(tmp_path, kind):
-    """It stands in every tree, answer and page."""
+    """It appears in every tree, answer and page."""
 
     def read_named(name: str):
         path = tmp_path / f"table.{kind}"

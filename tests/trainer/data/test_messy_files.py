@@ -22,7 +22,7 @@ TRAINED = (0, 1, 2, 5, 8, 9)
 
 
 def judge(messy: Messy) -> str:
-    """'read', 'refused' or 'kept as text', as the truth wants it; fails otherwise."""
+    """Return 'read', 'refused' or 'kept as text', as the truth requires. Fail otherwise."""
     outcome = ""
     try:
         raw = read_csv(messy.content, encoding=messy.encoding)
@@ -82,7 +82,7 @@ def test_models_of_messy_files_predict_and_are_verified(tmp_path, seed):
 @pytest.mark.parametrize("trailing", [False, True], ids=["", "a delimiter at the end"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_a_title_above_a_long_header_is_found(delimiter, trailing, tmp_path):
-    """A header of more than two hundred characters, and lines that a tab ends."""
+    """The header has more than two hundred characters, and lines end with a tab."""
     names = [*(f"measurement number {j}" for j in range(20)), "class"]
     rows = [names, *([str(i * j % 7) for j in range(20)] + ["ab"[i % 2]] for i in range(30))]
     lines = [delimiter.join(row) + delimiter * trailing for row in rows]
@@ -94,7 +94,7 @@ def test_a_title_above_a_long_header_is_found(delimiter, trailing, tmp_path):
 
 
 def test_line_with_a_missing_value_is_named_for_any_cells(tmp_path):
-    """Decimal commas make a tab-separated file look like one with commas whose names have tabs in them."""
+    """Decimal commas make a tab-separated file look like one with commas and with tabs in its names."""
     rows = [["when", "price", "class"], *([f"{d}.06.2016", f"{d} 047,{d} kg", "ab"[d % 2]] for d in range(10, 30))]
     rows[15].pop()
     path = tmp_path / "prices.csv"
@@ -104,7 +104,7 @@ def test_line_with_a_missing_value_is_named_for_any_cells(tmp_path):
 
 
 def test_broken_line_is_named_by_the_delimiter_of_the_header(tmp_path):
-    """Two decimal commas in every row do not make a header with semicolons the title of a table with commas."""
+    """Two decimal commas in every row do not turn a header with semicolons into the title of a table with commas."""
     head = "customer;income;debt ratio;age;outcome"
     lines = [f"C{i};{2000 + i},50 €;{i % 40},5 %;{20 + i};{'ab'[i % 2]}" for i in range(60)]
     lines[30] = "C99;12,5 €;3"

@@ -35,7 +35,7 @@ def _small_pieces(monkeypatch):
 
 
 def arrow(**changes: pa.Array) -> pa.Table:
-    """Return the small table as typed columns, with some of them exchanged."""
+    """Return the small table as typed columns, with some of them replaced."""
     table, labels = small_table()
     columns = {}
     for column in table.columns:

@@ -23,7 +23,10 @@ def read(text: str, target: str | None = None, **said):
 
 
 def column(*cells: str, other: str = "", **said):
-    """Return the parsing of column `x` and its plain cells; `other` are the cells of another column, by blanks."""
+    """Return the parsing of column `x` and its plain cells.
+
+    `other` are the cells of another column, separated by blanks.
+    """
     beside = (other.split() * len(cells))[: len(cells)] if other else ["a"] * len(cells)
     reading, columns = read("x\ty\n" + "".join(f"{c}\t{b}\n" for c, b in zip(cells, beside, strict=True)), **said)
     return reading.columns.get("x"), columns.get("x")
@@ -102,7 +105,10 @@ def test_ambiguous_cell_is_a_question_with_its_line(cells, words, tmp_path):
 
 
 def test_advice_is_not_what_was_said_already(tmp_path):
-    """The advice does not repeat a form that a person asked for and that does not fit; it names the word that spoils it."""
+    """The advice does not repeat a form that the user stated and that does not fit.
+
+    It names the word that prevents it.
+    """
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{d:02d}.01.2024,{'ab'[d % 2]}\n" for d in range(1, 29)) + "31.02.2024,a\n")
     with pytest.raises(DataError) as refused:

@@ -20,7 +20,7 @@ from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 @pytest.fixture
 def early(monkeypatch):
-    """Let the two searches in turns begin at depth 2, so that small tables reach them."""
+    """Let the two alternating searches begin at depth 2, so that small tables reach them."""
     monkeypatch.setattr(any_depth, "SHALLOW", 1)
     monkeypatch.setattr(any_depth, "SLICE_OPERATIONS", 0)
 
@@ -66,7 +66,7 @@ def test_optimum_without_a_penalty_has_the_fewest_leaves(early):
 
 
 def stop_after(looks):
-    """Return a `stop` that ends the search at so many looks at it."""
+    """Return a `stop` that ends the search at this number of calls."""
     left = itertools.count(looks, -1)
     return lambda: next(left) <= 0
 

@@ -16,7 +16,7 @@ from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 
 def all_trees(X, y, w, classes, depth, conflict, columns, min_leaf, path=()):
-    """Return every (errors of each class, leaves, columns asked) that a tree within the conflicts has."""
+    """Return every (errors of each class, leaves, tested columns) of trees within the conflicts."""
     counts = tuple(int(w[y == k].sum()) for k in range(classes))
     found = {(tuple(0 if j == k else counts[j] for j in range(classes)), 1, frozenset()) for k in range(classes)}
     for f in range(X.shape[1] if depth else 0):

@@ -37,7 +37,10 @@ def floors_found(search, rows, path):
 
 
 def best_with(search, rows, literal, first):
-    """Return the least cost of a tree of depth three with this first split; infinite if it separates no rows."""
+    """Return the least cost of a tree of depth three with this first split.
+
+    It is infinite if the split separates no rows.
+    """
     parts = split_rows(search.instance.rows, rows, first)
     if not len(parts[0]) or not len(parts[1]):
         return int(INFINITE)

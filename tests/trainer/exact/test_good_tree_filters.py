@@ -112,7 +112,10 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, table, count):
 @pytest.mark.slow
 @seeds(150)
 def test_required_columns_count_alike_questions_once(seed):
-    """Equal and complementary columns: a question that represents both asks either, at one place only one of them."""
+    """Columns are equal or complementary.
+
+    A question that represents both may be either, but only one of them at a place.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 10))
     X = rng.integers(0, 2, (n, 4)).astype(float)
@@ -200,7 +203,10 @@ def test_agrees_refuses_other_columns_and_missing_rows():
 
 
 def test_a_million_keys_are_looked_at_within_a_moment():
-    """A count that was stopped says how many trees it has seen; key by key that took minutes longer than its limit."""
+    """A stopped count states how many trees it has seen.
+
+    When it looked at each key, that took minutes longer than its limit.
+    """
     rng = np.random.default_rng(1)
     X = rng.integers(0, 2, (200, 4)).astype(float)
     y = rng.integers(0, 2, 200).astype(np.int32)

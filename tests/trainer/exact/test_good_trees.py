@@ -30,7 +30,7 @@ from trainer.workbench.ballot import ballot_from_json, ballot_record
 
 
 def test_a_workbench_that_nobody_holds_is_gone_at_once():
-    """Its rows take much memory, which a circle of references would keep until Python looks for circles."""
+    """Its rows take much memory, which a circle of references would keep until Python searches for circles."""
     _, bench, _, _ = instance(1)
     good = bench.good_trees(slack="0.37")
     assert good.count
@@ -293,7 +293,7 @@ def test_the_published_counts_for_tic_tac_toe(data_folder):
 
 
 def test_counts_equal_those_of_praxis_and_treefarms(data_folder):
-    """Counted by tree-praxis 0.0.30 with `majority_leaf_only` (whole penalties, limits 263 and 286) and by TreeFARMS 0.2.4."""
+    """The numbers come from tree-praxis 0.0.30 with `majority_leaf_only` (whole penalties, limits 263 and 286) and TreeFARMS 0.2.4."""
     table, labels, _ = load(data_folder / "tic-tac-toe.csv", target="class")
     whole = Workbench(Problem(table=table, labels=labels, leaf_penalty=Fraction(10, 958)), depth=4)
     assert whole.good_trees(slack_rows=263 - 250).count == 9_072
@@ -304,7 +304,10 @@ def test_counts_equal_those_of_praxis_and_treefarms(data_folder):
 
 @pytest.mark.parametrize(("exchanged", "three", "four"), [(False, 680, 863_040), (True, 572, 811_136)])
 def test_treefarms_counts_without_trivial_splits_depend_on_ties(exchanged, three, four, data_folder):
-    """TreeFARMS 0.2.4 gives a leaf without a majority its class 1, ours the first one; it found the same numbers by its own limits."""
+    """TreeFARMS 0.2.4 gives a leaf without a majority its class 1, and octweb the first class.
+
+    It found the same numbers by its own limits.
+    """
     table, labels, _ = load(data_folder / "tic-tac-toe.csv", target="class")
     if exchanged:
         labels = replace(labels, codes=1 - labels.codes)
@@ -317,7 +320,7 @@ def test_treefarms_counts_without_trivial_splits_depend_on_ties(exchanged, three
 
 @seeds(90)
 def test_questions_of_empty_cells_part_rows_once_each(seed):
-    """The questions that are counted, against those of the definition: no partition is missing or counted twice."""
+    """The counted questions are compared with those of the definition. No partition is missing or counted twice."""
     problem = replace(empty_table(seed), scheme=Scheme.ALL_THRESHOLDS)
     questions = Workbench(problem, depth=2).space.questions
     answers = [questions.answers(q) for q in range(questions.encoded)]
@@ -330,14 +333,14 @@ def test_questions_of_empty_cells_part_rows_once_each(seed):
 
 
 def partition(left):
-    """Both sides of a question, whichever is called yes."""
+    """Return both sides of a question, whichever is called yes."""
     return frozenset({left.tobytes(), (~left).tobytes()})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", [random_table, empty_table])
 def test_a_ballot_answers_any_row_as_all_trees_do(table, count):
-    """New rows mix the values of training rows; each good tree of the enumeration answers them by itself."""
+    """New rows mix the values of training rows. Each good tree of the enumeration predicts them on its own."""
     differed = 0
     for seed in range(4 * count):
         problem, bench, every, rng = instance(seed, table)

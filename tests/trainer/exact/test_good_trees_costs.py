@@ -18,7 +18,7 @@ from trainer.workbench.requests import WorkbenchSession
 
 
 class CostedTrees:
-    """All trees of a session's questions with their costs, each leaf with the answer that costs least."""
+    """All trees over a session's questions with their costs. Each leaf has the answer that costs least."""
 
     def __init__(self, session, costs, depth, least, price):
         questions = session.bench.space.questions
@@ -39,7 +39,7 @@ class CostedTrees:
         return self._cost(tree[1], rows & yes, price) + self._cost(tree[2], rows & ~yes, price)
 
     def said(self, tree, asked=None):
-        """The answer to each row; `asked`: the answers to the questions that rows show, if others than their own."""
+        """Return the answer for each row. `asked` are the answers to the questions that rows show, if not their own."""
         shown = self.answers if asked is None else asked
         out = np.zeros(len(self.costs), int)
 
@@ -75,7 +75,7 @@ class CostedTrees:
 
 
 def case_of(seed):
-    """Return a random case in which all rows have a choice, with session, trees and costs; None if impossible."""
+    """Return a random case in which all rows have a choice, with session, trees and costs, or None if impossible."""
     table, labels, weights, costs, parameters = random_case(seed, rows=12)
     weighted = weighted_costs(table, labels, weights, costs)
     if not has_choice(weighted):
@@ -178,7 +178,7 @@ def test_agreement_and_rates_choose_among_the_trees_of_low_cost(count):
         wanted = tree.predict(problem.matrix)[rows]
         limit = Fraction("1.5") * min(every.total)
         good = [every.said(t) for t, cost in zip(every.trees, every.total, strict=True) if cost <= limit]
-        if 0 not in rows:  # line 0 does not exist, since lines count from 1
+        if 0 not in rows:  # line 0 does not exist, because lines count from 1
             record = session.good_trees(GoodRequest(slack="0.5", agree_rows=lines), session.monitor(), tree)
             assert record["count"] == sum((said[rows] == wanted).all() for said in good), seed
             chosen += record["count"] < free["count"]

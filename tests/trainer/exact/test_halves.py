@@ -17,7 +17,7 @@ from trainer.kernels.members import members
 
 
 def layout_of(rng, questions, *, unit, leaf):
-    """Keys that tell leaves and errors of each class; some questions are marked."""
+    """Return keys that contain the leaves and the errors of each class. Some questions are marked."""
     low = (1 << 50) - 1
     return KeyLayout(
         unit=unit, leaf=leaf, ends=np.array([1, 2]), row_keys=np.array([[0, 1 << 30], [1 << 10, 0]]), barred=np.zeros((2, 2), np.uint8),
@@ -26,13 +26,13 @@ def layout_of(rng, questions, *, unit, leaf):
 
 
 def sorted_trees(found):
-    """Keys, costs and counts in one order."""
+    """Return keys, costs and counts in one order."""
     order = np.lexsort((found[0], found[1]))
     return [part[order].tolist() for part in found]
 
 
 def least_of(g, rows, features, layout):
-    """Return the least cost of a tree of depth two, by numpy from the rows. 32 bits are exact here."""
+    """Return the least cost of a tree of depth two, computed from the rows by NumPy. 32 bits are exact here."""
     bits = ((g.rows[rows][:, features >> 6] >> (features & 63).astype(np.uint64)) & np.uint64(1)).astype(np.float32)
     weights = np.stack([g.weights[rows] * (g.classes[rows] == k) for k in (0, 1)]).astype(np.float32)
     both = np.stack([(bits.T * w) @ bits for w in weights])  # axes: class, first feature, second feature
@@ -68,7 +68,7 @@ def test_child_counts_equal_counts_of_their_rows(seed):
 
 
 def node_mask(node, allowed):
-    """1 for the questions that the node keeps."""
+    """Return 1 for the questions that the node keeps."""
     mask = np.zeros_like(allowed)
     mask[node.features] = 1
     return mask

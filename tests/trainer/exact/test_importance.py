@@ -21,7 +21,7 @@ from trainer.workbench.requests import GoodRequest, WorkbenchSession
 
 
 def lost(every, tree, column):
-    """Return the sum, over all pairs of rows with their weights, of the errors after the swap, less n errors before."""
+    """Return the sum of errors after the swap over all pairs of rows with their weights, minus n times the errors before."""
     w, y, n = every.w, every.y, len(every.y)
     said = every.said(tree)
     after = np.empty((n, n), int)  # after[i, r]: answer for row i with the column's value of row r

@@ -17,7 +17,10 @@ from trainer.families.exact.workbench import Workbench
 
 
 def random_limits(rng, problem):
-    """One to three limits on the whole tree; the trees that a limit of leaves or recalls rules out are often the best ones."""
+    """Return one to three limits on the whole tree.
+
+    The trees that a limit of leaves or recalls excludes are often the best ones.
+    """
     names = len(problem.table.names)
     chosen = rng.random(4) < 0.4
     chosen[rng.integers(4)] = True
@@ -47,7 +50,7 @@ def random_limits(rng, problem):
 
 
 class Limited(Brute):
-    """All trees of a problem that are within limits, each with the best classes of its leaves that are."""
+    """All trees of a problem within limits, each with the best classes of its leaves within them."""
 
     def __init__(self, problem, bench, wishes, depth, limits):
         super().__init__(problem, bench, wishes, depth)
@@ -70,7 +73,7 @@ class Limited(Brute):
         return min((self.cost(t, spoken) for t in self.within if kept(t, spoken, self.columns)), default=INFINITE)
 
     def cost(self, tree, spoken):
-        """The least cost over all classes of the leaves that keep the recalls; INFINITE if none does."""
+        """Return the least cost over all classes of the leaves that meet the recalls, or INFINITE if none does."""
         named = {place: label for verb, place, _, _, label, _ in spoken if verb == "leaf" and label is not None}
         classes = self.problem.n_classes
         totals = {(0,) * classes}  # tuples with the errors of each class

@@ -28,7 +28,7 @@ def early(monkeypatch):
 
 
 def random_table(seed):
-    """Few rows of ties, duplicates, constant columns, empty cells and weights; in some tables of one class."""
+    """Return few rows with ties, duplicates, constant columns, empty cells and weights. Some tables have one class."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 12))
     X = rng.integers(0, rng.integers(2, 4), (n, int(rng.integers(1, 4)))).astype(float)
@@ -45,7 +45,7 @@ def random_table(seed):
 
 
 def plain_optimum(X, y, weights, leaf_cost, *, depth=None, min_leaf=1):
-    """Least cost in rows and its fewest leaves: plain recursion over sets of rows, with any depth for None."""
+    """Return the least cost in rows and its fewest leaves, by plain recursion over sets of rows. None is any depth."""
 
     @functools.cache
     def best(rows, height):
@@ -172,7 +172,7 @@ def accepted(space, lines):
 
 
 def least(space, lines, path):
-    """Return the least cost in the integers of the proof of the rows below a path, by plain recursion."""
+    """Return the least cost of the rows below a path, in the integers of the proof, by plain recursion."""
     rows = np.all([space.X[:, q // 2] == bool(q % 2) for q in path], axis=0) if path else np.ones(len(space.X), bool)
     unit = lines[0]["scale"] * space.penalty.denominator
     leaf = lines[0]["scale"] * space.penalty.numerator + (lines[0]["scale"] > 1)
@@ -219,7 +219,7 @@ def changes(step):
 
 
 def test_step_of_some_height_does_not_prove_any_height():
-    """A parity of three columns: trees of height two are far from the optimum of height three."""
+    """The class is a parity of three columns. Trees of height two are far from the optimum of height three."""
     X = np.array([[i >> j & 1 for j in range(3)] for i in range(8)] * 4, bool)
     y = (X.sum(axis=1) % 2).astype(np.int32)
     space = ProofSpace(

@@ -30,7 +30,7 @@ def all_trees(X, y, w, classes, depth, min_leaf):
 
 
 def counted_again(X, y, w, classes, depth, min_leaf, leaf_cost):
-    """Return the number of optimal trees by the checker."""
+    """Return the number of optimal trees according to the checker."""
     every = np.ones(X.shape[1], bool)
     space = ProofSpace(
         "questions", X > 0, y, w.astype(np.int64), classes, depth, leaf_cost, min_leaf, None, every, None, ""

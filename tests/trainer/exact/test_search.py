@@ -33,7 +33,7 @@ COMBINATIONS = [dict(zip(SWITCHES, on, strict=True)) for on in itertools.product
 
 
 def check(seed, depth, min_leaf=1, options=({},)):
-    """Every given set of switches finds the cost of the plain recurrence, which is worked out once."""
+    """Check that each of the given sets of switches finds the cost of the plain recurrence, which is computed once."""
     X, y, w, classes, leaf_cost = random_binary(seed)
     cost, leaves = best_cost(X, y, w, classes, depth, leaf_cost, min_leaf)
     for switches in options:
@@ -52,7 +52,7 @@ def test_equals_the_plain_recurrence(part):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_all_combinations_of_bounds_and_caches_agree(part):
-    """All of 512 for each instance; OCTWEB_EXHAUSTIVE=100 takes 1,000 instances, some six minutes."""
+    """There are 512 for each instance. OCTWEB_EXHAUSTIVE=100 tests 1,000 instances in about six minutes."""
     for number in range(int(os.environ.get("OCTWEB_EXHAUSTIVE", "1"))):
         seed = 5000 + 10 * number + part
         check(seed, depth=2 + seed % 5, options=COMBINATIONS)
@@ -60,7 +60,7 @@ def test_all_combinations_of_bounds_and_caches_agree(part):
 
 @seeds(150)
 def test_weights_of_many_bits_equal_the_plain_recurrence(seed):
-    """Rows with such weights stand once, with their weight, in place of a row for each bit."""
+    """Rows with such weights are stored once with their weight, instead of as a row for each bit."""
     X, y, _, classes, leaf_cost = random_binary(seed)
     w = np.random.default_rng(seed).integers(1, 4000, len(y)) | 0b11101
     depth = seed % 6

@@ -52,7 +52,10 @@ def test_differences_give_what_counts_of_each_class_give(seed):
 @pytest.mark.parametrize("seed", [2, 4])
 @pytest.mark.parametrize("questions", [40, 300])
 def test_many_questions_are_the_same_problem(questions, seed):
-    """Above 256 questions only half of the pair counts are kept; the bounds of similar sides and the optima read them all the same."""
+    """Above 256 questions only half of the pair counts are stored.
+
+    The bounds of similar sides and the optima still read them.
+    """
     g, some, node, P = node_of(seed, rows=200, questions=questions)
     assert g.weighted == (seed == 4)
     m = len(node.features)
@@ -70,7 +73,7 @@ def test_many_questions_are_the_same_problem(questions, seed):
 
 
 def weight_of(words, segment, weights):
-    """Return the weight of the rows of some words: listed, or by their segments."""
+    """Return the weight of the rows of some words, which are listed or given by their segments."""
     if len(weights):
         bits = (words[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
         return int((bits.reshape(-1) * weights).sum())

@@ -28,14 +28,14 @@ FEW = {"bins": 5, "depth": 2}
 
 
 def noisy_rows(seed: int, n: int = 160, noise: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
-    """Rows whose class depends on two of their four columns, some turned over."""
+    """Return rows whose class depends on two of their four columns. Some classes are inverted."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).round(1)
     return X, (((X[:, 0] > 0) & (X[:, 1] > -0.5)) ^ (rng.random(n) < noise)).astype(int)
 
 
 def trained_file(folder: Path, X: np.ndarray, y: np.ndarray, **request: Any) -> TrainResult:
-    """Train on a CSV file of the rows and save the model and its proof beside it."""
+    """Train on a CSV file of the rows, and save the model and its proof in the same folder."""
     rows = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
     rows["class"] = np.where(y == 1, "yes", "no")
     rows.to_csv(folder / "rows.csv", index=False)
@@ -124,7 +124,7 @@ def test_choice_reads_no_row_that_is_held_out(tmp_path):
 
 
 def test_choice_within_groups_judges_other_groups():
-    """Rows of a group are copies with one class at random: only a fold that splits groups finds the trees any good."""
+    """Rows of a group are copies with one random class. Only a fold that splits groups finds good trees."""
     rng = np.random.default_rng(5)
     groups = np.repeat(np.arange(30), 8)
     X = rng.normal(size=(30, 3))[groups]

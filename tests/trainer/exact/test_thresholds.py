@@ -26,7 +26,7 @@ RANDOM = 30
 
 
 def random_table(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of numbers, some with few distinct values, whose class depends on two of them."""
+    """Return rows of numbers, some with few distinct values, whose class depends on two of them."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(60, 220))
     X = rng.normal(size=(n, int(rng.integers(2, 9))))
@@ -102,7 +102,7 @@ def test_each_fold_chooses_its_thresholds_and_is_checked(tmp_path):
 
 
 def test_model_file_states_the_chosen_thresholds_and_is_checked(tmp_path):
-    """A file with quantiles and thresholds of CART is checked from its rows, and gives the same tree when trained again."""
+    """A file with quantiles and thresholds of CART is checked from its rows. A second training gives the same tree."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(250, 6))
     rows = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)])

@@ -68,7 +68,7 @@ def random_wishes(rng, problem, questions):
 
 
 class Brute:
-    """All trees of a problem, including the held splits of constraints."""
+    """All trees of a problem, including the fixed splits of constraints."""
 
     def __init__(self, problem, bench, wishes, depth, min_leaf=1):
         q = bench.space.questions
@@ -227,7 +227,7 @@ def test_wrong_wish_about_empty_cells_is_refused(wish, word):
 
 
 def check_completion(made):
-    """Compare a completion with all trees: cost, prices and conflict. Return whether a tree keeps the constraints."""
+    """Compare a completion with all trees: cost, prices and conflict. Return whether a tree meets the constraints."""
     problem, bench, texts, wishes, brute, _ = made
     want = brute.best(wishes)
     completion = bench.complete(texts)
@@ -258,7 +258,7 @@ def _without_labels(tree):
 
 
 def prices_of_enumeration(brute, wishes, tree, rng):
-    """Return a place of the tree, and the price of each question that could stand there."""
+    """Return a place of the tree, and the price of each question that is possible there."""
     place = str(rng.choice([p for p, _ in places(tree)]))
     path = _ancestors(tree, place)
     others = [w for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
@@ -277,7 +277,7 @@ def prices_of_enumeration(brute, wishes, tree, rng):
 
 
 def check_mirrors(want, got, questions):
-    """Compare price lists, which leave out mirrored questions where these cost what the other one does."""
+    """Compare price lists. They omit mirrored questions if these cost the same as the other one."""
     left_out = {m: q for q, m in questions.mirrors.items() if m not in got and m in want}
     assert all(want[m] == want[q] for m, q in left_out.items())
     assert got == {q: price for q, price in want.items() if q not in left_out}

@@ -1,6 +1,6 @@
 """Counterfactuals equal brute force over a grid, for every kind of split and both orders.
 
-`--instances 400` compares 12,000 rows: 400 trees of each of six kinds, 5 rows of each.
+`--instances 400` compares 12,000 rows: 400 trees of each of six kinds, and 5 rows of each.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ GRID = np.array(list(itertools.product(WHOLE, TENTHS, (0.0, 1.0), (0.0, 1.0, 2.0
 
 
 def smallest(labels, row, own, known, permissions, limited):
-    """The least (changed columns, size) of the grid, and the least size of any number of columns; `limited`: several columns stay within the widened range of the rows."""
+    """Return the least (changed columns, size) of the grid, and the least size with any number of columns.
+
+    With `limited`, several columns stay within the widened range of the rows.
+    """
     moved = row != GRID
     allowed = labels != own
     cost = moved[:, 3].astype(float)

@@ -66,7 +66,7 @@ def random_split(rng, sums):
 
 
 def with_side(rng, split):
-    """Return the split with a side for empty cells; some test emptiness (thresholds) or fill the cell (sums)."""
+    """Return the split with a side for empty cells. Some test emptiness (thresholds) or fill the cell (sums)."""
     if isinstance(split, Threshold) and rng.random() < 0.2:
         return Missing(feature=split.feature)
     if isinstance(split, Linear) and rng.random() < 0.5:
@@ -118,9 +118,9 @@ def random_case(seed, *, sums, holes=False):
 
 
 def best_by_enumeration(tree: Tree, row, permissions, scales, wanted, *, total=False):
-    """Return the least (changed columns, sum of scaled changes) over the grid; None if no row has a wanted class.
+    """Return the least (changed columns, sum of scaled changes) over the grid, or None if no row has a wanted class.
 
-    With `total` the least sum, and the columns of the row that has it.
+    With `total`, return the least sum, and the columns of the row that has it.
     """
     best = (0, math.inf)
     own = tree.nodes[naive_leaf(tree, row)].label

@@ -71,7 +71,10 @@ def draft(rng: np.random.Generator, kind: str, depth: int) -> Draft:
 
 @dataclass
 class WholeTree:
-    """The cheapest row with another answer as one program: reach[v] = 1 where the changed row comes through node v."""
+    """The search for the cheapest row with another answer as one program.
+
+    reach[v] = 1 if the changed row reaches node v.
+    """
 
     tree: Tree
     row: np.ndarray
@@ -80,7 +83,7 @@ class WholeTree:
     scip: pyscipopt.Model = field(default_factory=pyscipopt.Model)
 
     def least_total(self) -> float | None:
-        """Return the least size, however many columns change; None where no permitted row has another answer."""
+        """Return the least size with any number of changed columns, or None if no permitted row has another answer."""
         self._build()
         self.scip.setObjective(pyscipopt.quicksum(self.sizes), "minimize")
         self.scip.optimize()
@@ -92,7 +95,7 @@ class WholeTree:
         self._ways()
 
     def solve(self) -> tuple[int, float] | None:
-        """Return the fewest changed columns and their least size; None if no permitted row has another answer."""
+        """Return the fewest changed columns and their least size, or None if no permitted row has another answer."""
         self._build()
         count = pyscipopt.quicksum(self.moved)
         size = pyscipopt.quicksum(self.sizes)
@@ -109,7 +112,7 @@ class WholeTree:
         return fewest, self.scip.getObjVal()
 
     def _columns(self) -> None:
-        """Whole steps of numbers, one flag for each category, and what a change costs."""
+        """Add whole steps of numbers, one flag for each category, and the costs of changes."""
         self.step = []
         self.moved = []
         self.sizes = []
@@ -193,7 +196,7 @@ class WholeTree:
 
 
 def instance(kind: str, seed: int):
-    """Return a random tree of a kind with 24 rows, their statistics, and what may change."""
+    """Return a random tree of a kind with 24 rows, their statistics, and the permitted changes."""
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     matrix = np.column_stack(
         [rng.integers(-8, 9, 24), rng.integers(-12, 13, 24) / 10, rng.integers(0, 2, 24), rng.integers(0, 3, 24)]
@@ -257,9 +260,9 @@ def test_smallest_total_equals_program_of_whole_tree(kind, count):
 def least_in_fractions(
     tree: Tree, row: list[Fraction], known: tuple[ColumnStatistics, ...], allowed: list[Permission]
 ) -> tuple[int, float, float] | None:
-    """The fewest columns, the infimum of the size with this many columns, and with any number of columns, over the leaves with another answer.
+    """Return the fewest columns, the infimum of the size with this number, and that with any number of columns.
 
-    All vertices are compared, exactly.
+    All vertices of the leaves with another answer are compared exactly.
     """
     found: list[tuple[int, Fraction]] = []
     floats = np.array([[float(v) for v in row]])
@@ -291,7 +294,7 @@ def sides(tree: Tree, leaf: int) -> list[tuple[list[Fraction], Fraction]]:
 
 
 def least_at(conditions, row, known, allowed, chosen) -> Fraction | None:
-    """Return the least size over a leaf's vertices if only the `chosen` columns change; None if there is none."""
+    """Return the least size over a leaf's vertices if only the `chosen` columns change, or None if there is none."""
     limits = [
         (Fraction(str(2 * known[j].low - known[j].high)), Fraction(str(2 * known[j].high - known[j].low)))
         for j in chosen
@@ -318,7 +321,7 @@ def least_at(conditions, row, known, allowed, chosen) -> Fraction | None:
 
 
 def solved(table: list[list[Fraction]]) -> list[Fraction] | None:
-    """Return the solution of a square system, by elimination; None where it has not exactly one."""
+    """Return the solution of a square system, by elimination, or None unless it has exactly one."""
     n = len(table)
     for k in range(n):
         pivot = next((i for i in range(k, n) if table[i][k]), None)
@@ -334,7 +337,7 @@ def solved(table: list[list[Fraction]]) -> list[Fraction] | None:
 
 @pytest.mark.slow
 def test_continuous_change_reaches_least_vertex(count):
-    """Values may be any number: the least size is an infimum, which a row just beyond a plane comes near to."""
+    """Values may be any number. The least size is an infimum, which a row just beyond a plane nearly reaches."""
     schema = tuple(ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(3))
     compared = several = proved = sure = cheaper = 0
     for seed in range(max(10, count // 4)):

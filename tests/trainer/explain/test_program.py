@@ -155,7 +155,10 @@ def test_joint_changes_reach_rows_exactly_on_threshold():
 
 
 def fine_tree(*, span: float) -> tuple[Tree, np.ndarray]:
-    """x near 1e9 in steps of 1e-6, and z in steps of 0.5: class b needs both to grow, x + `span`·z > 1e9 + 3e-6."""
+    """Return a tree and rows with x near 1e9 in steps of 1e-6, and z in steps of 0.5.
+
+    Class b needs both to grow: x + `span`·z > 1e9 + 3e-6.
+    """
     schema = tuple(ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in "xz")
     x, z = np.meshgrid([1e9 + k * 1e-6 for k in range(4)], [0.0, 0.5, 1.0, 1.5])
     matrix = np.column_stack([x.ravel(), z.ravel()])

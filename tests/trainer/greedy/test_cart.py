@@ -11,7 +11,7 @@ from trainer import make_classifier
 
 
 def table(seed):
-    """Ties, duplicates, constant columns, one class, weights."""
+    """Return a table with ties, duplicates, constant columns, one class or weights."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 40))
     p = int(rng.integers(1, 4))
@@ -30,7 +30,7 @@ def impurity_of(counts, measure):
 
 
 def left_impurity(leaves, y, weight, measure):
-    """The impurity that is left in the leaves, in rows."""
+    """Return the impurity that is left in the leaves, in rows."""
     total = 0.0
     for leaf in np.unique(leaves):
         here = leaves == leaf

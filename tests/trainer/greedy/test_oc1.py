@@ -123,7 +123,7 @@ def test_timed_out_split_copies_nothing_and_is_best_threshold(monkeypatch):
 
 
 def test_tree_with_interrupted_last_search_is_not_finished():
-    """The limit strikes within the split of the root; what it found is kept, and nothing is left to be split."""
+    """The limit is reached within the split of the root. What was found is kept, and nothing is left to be split."""
     X, y = oblique()
     data = SplitData.of(X, y, 2)
     over = []

@@ -139,7 +139,10 @@ def test_equivalent_point_rows_hold_for_every_tree(seed):
 @pytest.mark.parametrize("seed", range(16))
 @pytest.mark.parametrize("form", ["basic", "chain", "recursive"])
 def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
-    """At a fractional point as many sets are violated, given the largest mediators that the stated rows allow; no tree is cut."""
+    """At a fractional point equally many sets are violated, with the largest mediators that the stated rows allow.
+
+    No tree is cut off.
+    """
     inst = random_instance(seed, max_rows=13)
     groups = bool(seed % 2)
     sets = find_equivalent_sets(inst, split_size=2, limit=1000)
@@ -187,7 +190,7 @@ def test_split_sets_that_cannot_occur_are_not_looked_at(seed):
 
 @seeds(30)
 def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
-    """(24'), (24'') and (27') at the paths of random trees, against all other trees."""
+    """This compares (24'), (24'') and (27') at the paths of random trees with all other trees."""
     inst = random_instance(seed, max_depth=3 if seed % 2 else 2, max_rows=9)
     form = AcceleratedBendOCT(inst, replace(ALL, objective_form=True, equivalent_points=None))
     trees = list(itertools.islice(all_trees(inst), 400))
@@ -232,7 +235,7 @@ def test_depth_two_equals_the_recurrence(seed):
 
 @seeds(60)
 def test_depth_two_breaks_ties_by_leaves_and_then_by_features(seed):
-    """Among all best trees: fewest leaves, smallest root feature, left child split first, smallest child features."""
+    """Among all best trees it is one with the fewest leaves, then smallest root feature, left child split first, smallest child features."""
     inst = replace(random_instance(seed, max_depth=2, max_rows=8), depth=2)
     rows = np.flatnonzero(np.random.default_rng(seed).random(inst.n) < 0.8)
     rows = rows if len(rows) else np.arange(inst.n)
@@ -341,7 +344,7 @@ def test_equivalent_sets_are_given_up_at_a_halt():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
-    """Depth 4 and 5, where depth-two blocks end far below the root."""
+    """At depth 4 and 5, depth-two blocks end far below the root."""
     inst = random_instance(seed, max_depth=2, max_rows=12)
     inst = replace(inst, depth=4 + seed % 2)
     for techniques in (replace(VANILLA, exact_bounds=True), Techniques(exact_bounds=True)):

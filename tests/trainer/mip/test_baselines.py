@@ -46,7 +46,10 @@ def formulation(seed: int, inst: Instance) -> Formulation:
 
 
 def numeric(seed: int) -> tuple[Instance, Ladders]:
-    """Rows of two or three columns of few values, over all thresholds: ties, equal rows, constant columns, weights."""
+    """Return rows of two or three columns of few values, over all thresholds.
+
+    There are ties, equal rows, constant columns and weights.
+    """
     r = np.random.default_rng(seed)
     n = int(r.integers(2, 10))
     p = int(r.integers(1, 4))
@@ -88,7 +91,7 @@ def test_every_formulation_on_many_instances_on_every_solver(count, name, varian
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.slow
 def test_thresholds_inside_of_the_model_find_what_questions_find(count, name, variant):
-    """Against the recurrence over one question for each threshold, with up to six thresholds per column."""
+    """The recurrence has one question for each threshold, with up to six thresholds per column."""
     tried = 0
     for seed in itertools.count(9000):
         inst, ladders = numeric(seed)

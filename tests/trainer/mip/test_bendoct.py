@@ -49,7 +49,7 @@ def test_every_variant_on_many_instances_on_every_solver(count, name, variant):
 
 @seeds(20)
 def test_no_cut_removes_a_tree(seed):
-    """Every (9), (10), (11), (12) and fractional minimum cut holds for the true scores of every tree and labelling."""
+    """Every cut of (9), (10), (11) and (12), and every fractional minimum cut, holds for the true scores of all labelled trees."""
     inst = random_instance(seed, max_depth=2, max_rows=6)
     form = BendOCT(inst, strengthened=True)
     rows = [form.benders.row(i, v) for i in range(inst.n) for v in inst.tree.nodes]
@@ -115,7 +115,7 @@ formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
 
 
 def meddling(form: BendOCT, points: list[np.ndarray], asked: list[int]) -> Callable[[], Hooks]:
-    """Return hooks that at their first call also propose other points, all at once; `asked` records it."""
+    """Return hooks that also propose other points at their first call. `asked` records the call."""
     make = form.hooks
 
     def hooks() -> Hooks:
@@ -137,7 +137,7 @@ def meddling(form: BendOCT, points: list[np.ndarray], asked: list[int]) -> Calla
 @pytest.mark.parametrize("name", BACKENDS)
 @formulations
 def test_points_that_are_no_better_or_no_trees_do_no_harm(name, formulation):
-    """A tree no better than the first one, scores that no tree earns, two questions at one node, a label without its leaf."""
+    """These points are trees no better than the first one, scores of no tree, two questions at one node, and a label without its leaf."""
     asked: list[int] = []
     for seed in range(24):
         inst = affordable_instance(name, 3 * seed, bounded=formulation != "without path bounds", features=True)

@@ -1,7 +1,7 @@
-"""The mixed-integer methods from table to certificate: constraints by name, infeasibility, limits, evidence, solvers.
+"""The mixed-integer methods from table to certificate: constraints, infeasibility, limits, evidence, solvers.
 
-The oracle lists all labelled trees over the encoded questions and judges each by its predictions; it shares nothing with the
-constraint objects.
+The oracle lists all labelled trees over the encoded questions and judges each by its predictions. It shares no code
+with the constraint objects.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ FLOW = ("flowoct", "bendoct", "bendoct-accelerated")
 
 @cache
 def sample() -> tuple[Table, Labels]:
-    """Two numeric columns and a binary one; the class rises with the length and, less clearly, falls with the weight."""
+    """Return two numeric columns and a binary one.
+
+    The class rises with the length and, less clearly, falls with the weight.
+    """
     r = np.random.default_rng(5)
     values = [r.normal(size=N).round(1), r.normal(size=N).round(1), r.integers(0, 2, N).astype(float)]
     schema = [
@@ -82,14 +85,17 @@ def leaves(shape: Shape) -> list[int]:
 
 
 def paths(shape: Shape) -> list[set[int]]:
-    """Return the columns asked on each path to a leaf."""
+    """Return the tested columns on each path to a leaf."""
     if isinstance(shape, int):
         return [set()]
     return [{shape[0]} | rest for side in shape[1:] for rest in paths(side)]
 
 
 def monotone(shape: Shape, column: int, sign: int) -> bool:
-    """No class on the low side of a question about the column is higher (sign 1) or lower (-1) than one opposite."""
+    """Return whether the tree is monotone in the column.
+
+    No class on its low side may be higher (sign 1) or lower (-1) than one on the opposite side.
+    """
     if isinstance(shape, int):
         return True
     low, high = (leaves(side)[:: 1 if sign > 0 else -1] for side in shape[1:])
@@ -289,7 +295,7 @@ def test_no_time_gives_the_first_tree_and_a_bound_that_holds(method):
 @pytest.mark.parametrize("values", [[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0]])
 @pytest.mark.parametrize("codes", [[0, 1, 1, 1], [0, 0, 0, 0]])
 def test_binoct_constraints_refer_to_complete_tree_for_any_rows(method, values, codes):
-    """A flat column, or one class: no question is needed, and binoct still has four leaves."""
+    """With a constant column or one class, no split is needed, but binoct still has four leaves."""
     table = Table(
         columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=np.array(values)),),
         row_numbers=np.arange(4),
@@ -329,7 +335,10 @@ def test_complete_tree_uses_a_column_even_if_none_splits_rows():
 @pytest.mark.parametrize("method", ["oct", *FLOW])
 @pytest.mark.parametrize("solver", ["scip", "gurobi"])
 def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
-    """A leaf costs a ten-millionth, or nearly a whole row: objective and bound equal those of the exact search to the last digit."""
+    """A leaf costs a ten-millionth of a row, or nearly one.
+
+    Objective and bound equal those of the exact search to the last digit.
+    """
     for seed in range(1 if method == "oct" else 3):  # the models of OCT are the slowest
         r = np.random.default_rng(seed)
         n = int(r.integers(6, 16))

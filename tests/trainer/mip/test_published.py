@@ -100,7 +100,7 @@ def test_every_other_solver_proves_what_the_exact_search_proves(data_folder, nam
 
 @pytest.mark.slow
 def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder):
-    """BinOCT has complete trees and no leaf price. Every second record is used, as these models are slow."""
+    """BinOCT has complete trees and no leaf price. Every second record is used, because these models are slow."""
     X, y = (cells[::2] for cells in table(data_folder, "iris_QT_5"))
     for formulation, penalty in ((OCT, Fraction(1, 50)), (BinOCT, Fraction(0))):
         inst = instances.build(X, y, depth=2, kappa=penalty * len(y))

@@ -123,7 +123,7 @@ def test_the_best_admitted_tree_of_many_instances(count, name, formulation):
 @pytest.mark.slow
 @pytest.mark.parametrize("formulation", [f for f in FORMULATIONS if not f.startswith("oct")])
 def test_exact_start_keeps_constraints_that_search_supports(formulation):
-    """Its bound is never below the best value, and its tree is that best one where it carries every constraint."""
+    """Its bound is never below the best value. Its tree has this value if the search supports every constraint."""
     whole = 0
     for seed in range(30):
         inst, side, best = case(seed)
@@ -156,7 +156,7 @@ Judged = list[tuple[Fraction, Fraction]]
 
 
 def judged(inst: Instance) -> Judged:
-    """Value and difference of rates of every labelled tree."""
+    """Return the value and the difference of rates of every labelled tree."""
     free = EqualRates(label=1, delta=Fraction(1))
     return [(inst.value(tree), free.difference(inst, tree)) for tree in all_trees(inst, labels=True)]
 
@@ -168,7 +168,7 @@ def best_within(trees: Judged, delta: Fraction) -> Fraction:
 
 @cache
 def few_rows(seed: int) -> tuple[Instance, Judged]:
-    """Rows of two groups that are few enough for the differences of rates to be counted, and all trees of depth one."""
+    """Return rows of two groups, few enough that the differences of rates can be counted, and all trees of depth one."""
     r = np.random.default_rng(seed)
     n = 7
     X = (r.random((n, 2)) < 0.5).astype(np.uint8)
@@ -196,7 +196,7 @@ def test_tolerance_on_or_just_below_difference_is_exact(name, formulation):
 
 @cache
 def many_rows(seed: int, depth: int) -> tuple[Instance, Judged, Fraction]:
-    """Groups too large for the differences to be counted, all trees of the depth, and the difference of the best one."""
+    """Return groups too large for the differences to be counted, all trees of the depth, and the best tree's difference."""
     r = np.random.default_rng(seed)
     cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
     weight = r.multinomial((2_001, 300_000, 10**6, 10**8)[seed], r.dirichlet(np.ones(len(cells)))) + 1
@@ -212,7 +212,10 @@ def many_rows(seed: int, depth: int) -> tuple[Instance, Judged, Fraction]:
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_rates_of_large_groups_are_kept_exactly(name, formulation):
-    """Tolerances equal or nearly equal a tree's difference: a solver cannot tell these apart, the constraint can."""
+    """Tolerances are equal or nearly equal to a tree's difference.
+
+    A solver cannot distinguish them, but the constraint can.
+    """
     cut_off = 0
     of_oct = formulation.startswith("oct")  # the models of OCT are the slowest
     # HiGHS restarts for each tree that is cut off, so it gets one seed.
@@ -308,7 +311,7 @@ def complete_case(seed: int) -> tuple[Instance, list[SideConstraint], Fraction |
 
 
 def check_complete(name: str, seed: int) -> bool:
-    """BinOCT: every node branches and leaves cost nothing."""
+    """Check BinOCT: every node branches, and leaves cost nothing."""
     inst, side, best = complete_case(seed)
     if not len(inst.F):
         return False
@@ -337,7 +340,7 @@ def test_the_best_complete_tree_of_many_instances(count, name):
 
 @cache
 def contradicting(seed: int) -> tuple[Instance, list[tuple[RelaxedConstraint, list[SideConstraint], Fraction | None]]]:
-    """Return contradicting constraints, and for each kind the least price of giving it up."""
+    """Return contradicting constraints, and for each kind the least price of dropping it."""
     inst, _ = constrained(seed)
     side: list[SideConstraint] = [
         MaxLeaves(limit=2),
@@ -357,7 +360,7 @@ def contradicting(seed: int) -> tuple[Instance, list[tuple[RelaxedConstraint, li
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 def test_contradicting_constraints_report_what_is_reachable(name, formulation):
-    """The stated price of giving up each kind is the least one over all labelled trees."""
+    """The stated price of dropping each kind is the least one over all labelled trees."""
     make = FORMULATIONS[formulation]
     kinds = set()
     for seed in range(4 if formulation.startswith("oct") else 8):

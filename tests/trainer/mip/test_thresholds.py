@@ -20,7 +20,7 @@ ALL = {"depth": 2, "binarise": "all-thresholds"}
 
 
 def rows(seed: int) -> tuple[np.ndarray, Labels]:
-    """Ten rows of two columns of few values, in halves."""
+    """Return ten rows of two columns of few values, in halves."""
     r = np.random.default_rng(seed)
     return r.integers(0, 6, (10, 2)) / 2, Labels(
         name="y", classes=("a", "b"), codes=r.permutation([0, 1] * 5).astype(np.int32)

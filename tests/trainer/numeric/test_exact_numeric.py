@@ -43,7 +43,7 @@ def all_thresholds(X):
 
 
 def recount(shape, X, y, w, classes):
-    """(errors, leaves, depth) of a tree, from its thresholds."""
+    """Return (errors, leaves, depth) of a tree, from its thresholds."""
     if shape is None:
         counts = np.bincount(y, w, minlength=classes).astype(int)
         return int(counts.sum() - counts.max()), 1, 0
@@ -99,7 +99,7 @@ CLOSE_SEEDS = (324, 577, 673, 754)  # these tables have a gap of exactly one hal
 
 
 def random_mixed(seed):
-    """Few rows of numbers and categories, as a problem, with a penalty."""
+    """Return a problem of few rows of numbers and categories, with a penalty."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 14))
     classes = int(rng.integers(2, 4))

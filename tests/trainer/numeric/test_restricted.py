@@ -26,7 +26,7 @@ from trainer.training.run import TrainRequest, train
 
 
 class AllTrees:
-    """All trees over answers (rows, questions) of columns, without paths that test both columns of a pair."""
+    """All trees over answers (rows, questions) of columns. No path tests both columns of a pair."""
 
     def __init__(self, answers, columns, costs, pairs=(), prices=None):
         self.answers = answers
@@ -57,7 +57,10 @@ class AllTrees:
         return self.known[key]
 
     def vectors(self, rows, height, wrong, tested=frozenset()):
-        """Errors by class and leaves of each tree; `wrong` (rows, classes, labels) is the weight that a label gets wrong."""
+        """Return the errors by class and the leaves of each tree.
+
+        `wrong` (rows, classes, labels) is the weight for which a label is wrong.
+        """
         key = rows.tobytes(), height, tested
         if key not in self.known:
             leaf = wrong[rows].sum(axis=0)
@@ -82,7 +85,7 @@ class AllTrees:
 
 
 def errors_of(y, weights, classes):
-    """The weight that each label gets wrong in each row, as fractions."""
+    """Return the weight for which each label is wrong in each row, as fractions."""
     return np.array(
         [[Fraction(int(w) * (k != label)) for k in range(classes)] for w, label in zip(weights, y, strict=True)]
     )
@@ -106,7 +109,7 @@ def paths_keep(nodes, pairs):
 
 
 def check_rules(seed):
-    """The search with pairs and prices over shared columns, ties, equal rows, one class and weights of 0."""
+    """Check the search with pairs and prices over shared columns, ties, equal rows, one class and weights of 0."""
     X, y, w, classes, leaf_cost = random_numeric(seed, rows=12 if seed % 3 < 2 else 9)
     used = w > 0
     X = X[used]
@@ -149,7 +152,7 @@ def binary_case(seed):
 
 
 def check_method(seed):
-    """Recalls, pairs and a limit of columns, each alone and together."""
+    """Check recalls, pairs and a limit of columns, each alone and together."""
     table, labels, weights, parameters = binary_case(seed)
     rng = np.random.default_rng(seed)
     counted = np.ones(len(table), int) if weights is None else weights

@@ -28,7 +28,10 @@ from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numer
 
 
 def many_values(seed: int) -> Problem:
-    """Two numeric columns with a value for each row, and a category: places with more thresholds than are tried one by one."""
+    """Return two numeric columns with a value for each row, and a category.
+
+    Some places have more thresholds than are tried one by one.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(8, 12))
     columns = [

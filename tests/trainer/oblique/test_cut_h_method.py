@@ -191,7 +191,7 @@ def test_a_known_tree_is_the_first_one():
 
 @pytest.mark.parametrize("pareto", [False, True])
 def test_a_tree_and_a_bound_are_shown_from_the_first_moment(pareto):
-    """The single leaf before any other method is asked, then the trees of the other methods as they come."""
+    """First the single leaf is shown, then the trees of the other methods as they are found."""
     r = np.random.default_rng(6)
     X = r.integers(0, 9, (60, 3)).astype(float)
     data, labels = table(X, (X[:, 0] * X[:, 1] > 14).astype(int))

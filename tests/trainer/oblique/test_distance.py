@@ -27,7 +27,7 @@ from trainer.training.run import TrainRequest, train
 
 
 def small(seed):
-    """Return an instance of at most six points off the grid, and a distance that matters."""
+    """Return an instance of at most six points off the grid, and a distance that has an effect."""
     r = np.random.default_rng(seed)
     inst = instance(seed)[1]
     keep = r.permutation(len(inst.Z))[:6]

@@ -29,7 +29,7 @@ CHARGES = (Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1), Fraction(3,
 
 
 def points(seed, most=6):
-    """Return an instance of few points; `min_leaf` from 2 to 4."""
+    """Return an instance of few points, with `min_leaf` from 2 to 4."""
     inst = instance(seed)[1]
     keep = np.random.default_rng(seed).permutation(len(inst.Z))[:most]
     inst = replace(inst, Z=inst.Z[keep], counts=inst.counts[keep], group=np.arange(len(keep)))

@@ -29,7 +29,7 @@ from trainer.training.run import TrainRequest, save, train
 
 
 def flat(seed, most=9):
-    """Distinct points of a small grid in the plane or on a line, and counts of up to three classes."""
+    """Return distinct points of a small grid in the plane or on a line, and counts of up to three classes."""
     r = np.random.default_rng(seed)
     X = r.integers(0, int(r.integers(2, 6)), (int(r.integers(2, most + 1)), 2))
     if seed % 5 == 0:
@@ -42,7 +42,10 @@ def flat(seed, most=9):
 
 
 def solid(seed, most=8):
-    """Points in three columns, one of few values, so that some of them share a plane; counts with many conflicts."""
+    """Return points in three columns, of which one has few values, and counts with many conflicts.
+
+    Some of the points share a plane.
+    """
     r = np.random.default_rng(seed)
     X = np.column_stack([r.integers(0, 2, most), r.integers(0, 4, most), r.integers(0, 3, most)])
     if seed % 3 == 0:
@@ -123,7 +126,7 @@ METHODS = ("cut-h", "cutw-h", "s-oct", "oct-h")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_points_in_one_plane_need_no_search(seed, tmp_path):
-    """A third column that combines the other two changes nothing; the verifier counts by other means."""
+    """A third column that combines the other two changes nothing. The verifier counts by other means."""
     r = np.random.default_rng(seed)
     n = int(r.integers(16, 32))
     depth = 1 + seed % 2
@@ -154,7 +157,7 @@ def test_points_in_one_plane_need_no_search(seed, tmp_path):
 
 
 def assert_verified(made, data, X, y, folder):
-    """The check proves the bound and the optimum from the file and the rows alone."""
+    """Assert that the check proves the bound and the optimum from the file and the rows alone."""
     model = folder / "model.json"
     rows = folder / "rows.csv"
     save(made, model)
@@ -297,7 +300,10 @@ def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
 
 @seeds(40)
 def test_integer_units_are_exact_decimals_at_any_offset(seed):
-    """At 1e9 a thousandth of a unit is many roundings wide; values that differ have units that differ by as much."""
+    """At 1e9 a thousandth of a unit is many roundings wide.
+
+    Different values have units that differ by the same amount.
+    """
     r = np.random.default_rng(seed)
     offset = 10.0 ** r.integers(0, 13) * r.integers(-1, 2)
     decimals = int(r.integers(0, 6))

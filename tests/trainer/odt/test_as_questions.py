@@ -18,7 +18,7 @@ from trainer.training.run import TrainRequest, save, train
 
 
 def trained(folder, seed, **parameters):
-    """Model, proof and file of a random table of categories and numbers with equal rows."""
+    """Return model, proof and file of a random table of categories and numbers with equal rows."""
     r = np.random.default_rng(seed)
     n = int(r.integers(12, 50))
     classes = 2 + (seed % 3 == 0)
@@ -124,7 +124,7 @@ def test_both_checkers_read_proofs_over_chosen_columns(tmp_path):
 
 
 def without(data, columns, **parameters):
-    """Return the objective of the best tree that does not ask these columns."""
+    """Return the objective of the best tree without these columns."""
     kinds = {name: "categorical" for name in "abc" if name not in columns}
     table, labels, *_ = load(data, target="class", kinds=kinds, ignore=sorted(columns))
     request = TrainRequest(table=table, labels=labels, method="odt", parameters=parameters, test_share=0, folds=0)

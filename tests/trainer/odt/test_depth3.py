@@ -21,7 +21,7 @@ SHAPES = (
 
 
 def groups_of(seed, card, most=14, sizes=5):
-    """Categories and thresholds, equal rows, constant columns, one class, row weights."""
+    """Return groups of categories and thresholds, with equal rows, constant columns, one class or row weights."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, most))
     p = int(rng.integers(1, 5))
@@ -56,7 +56,7 @@ def without_kernel(groups, shape):
 @pytest.mark.parametrize("card", [0, 2])
 @pytest.mark.parametrize("text", SHAPES)
 def test_agrees_with_the_search_without_the_kernel(text, card):
-    """Larger groups than brute force can take, with row weights, and with a value to beat."""
+    """The groups are larger than brute force can handle, with row weights, and with a value to exceed."""
     shape = parse(text)
     for seed in range(1 + (not card)):
         _, groups = groups_of(500 + seed, card, most=36, sizes=8)

@@ -93,7 +93,10 @@ def test_equals_brute_force(topology):
 @pytest.mark.parametrize("card", [1, 2])
 @pytest.mark.parametrize("heavy", [False, True])
 def test_equals_brute_force_with_small_subsets(card, heavy):
-    """One to four classes; `heavy` rows, whose sums do not fit into 32 bits, take the kernel for any number of classes."""
+    """There are one to four classes.
+
+    `heavy` rows, whose sums exceed 32 bits, take the kernel for any number of classes.
+    """
     for seed in range(120 if not heavy else 40):
         problem = random_problem(1000 + seed, classes=4, categories=6)
         weight = 1 << 28 if heavy else 1
@@ -153,7 +156,7 @@ def test_topologies_of_the_paper():
 @pytest.mark.slow
 @pytest.mark.parametrize("card", [0, 1, 2])
 def test_two_class_kernel_agrees_with_multiclass_kernel(card):
-    """Larger groups than brute force can take: up to eight categories, thresholds, weights, both with and without a value to beat."""
+    """The groups are larger than brute force can handle: up to eight categories, thresholds and weights, with and without a value to exceed."""
     shape = parse("depth-2")
     for seed in range(40):
         rng = np.random.default_rng(seed)

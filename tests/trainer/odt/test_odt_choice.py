@@ -20,7 +20,7 @@ from trainer.tree.nodes import Tree
 
 
 def noisy(seed, n=200, rule=lambda c: c[0] == c[1]):
-    """Six columns of three categories; the class follows the rule, a tenth of the rows are turned over."""
+    """Return six columns of three categories. The class follows the rule, but is inverted in a tenth of the rows."""
     rng = np.random.default_rng(seed)
     columns = [rng.integers(0, 3, n) for _ in range(6)]
     y = rule(columns) ^ (rng.random(n) < 0.1)

@@ -207,7 +207,7 @@ def test_a_stopped_search_keeps_the_required_share_and_a_bound():
 
 
 class _Patience(Monitor):
-    """A monitor that stops a run after so many questions."""
+    """Monitor that stops a run after this number of checks."""
 
     questions = 0
 
@@ -300,7 +300,7 @@ def test_three_classes_have_no_sensitivity():
 
 
 def _write(problem, path):
-    """The rows of a problem as a file."""
+    """Write the rows of a problem to a file."""
     names = [c.schema.name for c in problem.table.columns]
     lines = [",".join([*names, "y"])]
     for i, label in enumerate(problem.y):

@@ -28,7 +28,7 @@ WITHOUT = ("", "anchor", "relax", "strengthen", "anchor, relax, strengthen")
 
 
 def small(seed, classes=2):
-    """At most nine rows: equal rows, constant columns, numeric columns, weights by repetition."""
+    """Return a problem of at most nine rows: equal rows, constant columns, numeric columns, or weights by repetition."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 10))
     p = int(rng.integers(1, 4))

@@ -100,7 +100,7 @@ def test_a_search_that_would_take_long_ends():
 
 
 def trained(folder, seed, categories=(4, 3), n=40, classes=2, **parameters):
-    """Model, proof and file of a random table with columns of so many categories, and one of numbers."""
+    """Return model, proof and file of a random table with columns of these numbers of categories, and a numeric one."""
     r = np.random.default_rng(seed)
     columns = [r.integers(0, k, n) for k in categories]
     columns = [np.where(np.arange(n) < k, np.arange(n) % k, c) for c, k in zip(columns, categories, strict=True)]

@@ -47,7 +47,10 @@ def table(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> Table:
 
 
 def random_problem(rng: np.random.Generator, *, deep: bool) -> Problem:
-    """Few rows of columns with two to four categories or numbers; ties, weights, two or three classes, categories that never occur."""
+    """Return few rows of columns with two to four categories or numbers.
+
+    There are ties, weights, two or three classes, and categories that never occur.
+    """
     n = int(rng.integers(5, 10))
     room = 6 if deep else 16
     columns: list[tuple[np.ndarray, tuple[str, ...]]] = []
@@ -117,7 +120,7 @@ def random_wishes(rng, problem, questions, card):
 
 
 class Enumerated(Brute):
-    """All trees whose subsets `card` allows; 'together' is looked up in the words of the splits."""
+    """All trees whose subsets `card` allows. For 'together', the words of the splits are searched."""
 
     def __init__(self, problem, bench, wishes, depth, card):
         super().__init__(problem, bench, wishes, depth)
@@ -236,7 +239,7 @@ def test_price_lists_give_the_cheapest_question_of_each_column(seed):
 
 
 def check_price_list(bench, found, texts, wishes, brute, rng):
-    """Compare a price list with all trees that agree above the place; return the place and the prices by column."""
+    """Compare a price list with all trees that agree above the place. Return the place and the prices by column."""
     tree = plain(found.tree)
     place = str(rng.choice([p for p, _ in places(tree)]))
     spoken = [brute.spoken(w) for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
@@ -353,7 +356,7 @@ def test_uneven_topology_has_training_optimum_and_names_no_room():
 
 
 def larger(seed, *, classes, rows=60):
-    """Categories enough that most subsets are never looked at."""
+    """Return a problem with so many categories that most subsets are never examined."""
     rng = np.random.default_rng(seed)
     columns = [
         (rng.integers(0, 6, rows), tuple("abcdef")),
@@ -445,7 +448,7 @@ def test_categories_that_cannot_be_joined_are_refused(wish, word):
 
 
 def with_level(column):
-    """Return the column with a category more, which never occurs."""
+    """Return the column with an additional category that never occurs."""
     levels = column.schema.categories
     return replace(column, schema=replace(column.schema, categories=(*levels, "g"))) if levels else column
 

@@ -109,7 +109,7 @@ ROUNDED = ", some columns with more digits than can be compared exactly: lines t
 
 @pytest.mark.parametrize("digits", [0, 3, 7, 8, 9, 15])
 def test_near_lines_count_by_digits_of_columns(tmp_path, digits):
-    """A file of short decimals must not leave out lines: a bound that only these refute would not be refuted."""
+    """A file of short decimals must not omit lines. A bound that only these lines refute would not be refuted."""
     rng = np.random.default_rng(digits)
     path = tmp_path / "t.csv"
     lines = [f"{round(v, digits)!r},{i % 7},0.123456789,{'ab'[int(v * 1e6) % 2]}" for i, v in enumerate(rng.random(30))]
@@ -124,7 +124,7 @@ def test_near_lines_count_by_digits_of_columns(tmp_path, digits):
 
 
 def with_fingerprint(document, data):
-    """Return the document with a matching fingerprint, as a liar would make it."""
+    """Return the document with a matching fingerprint, as a forger would make it."""
     own = rows.load(data, document).training
     digest = hashlib.sha256()
     for column, values in zip(document["columns"], own.columns, strict=True):
@@ -201,7 +201,7 @@ def test_what_is_not_known_has_a_line_wherever_it_stands(folder, tmp_path, place
 
 @pytest.mark.parametrize(("column", "word"), [("class", "third"), ("w", "q")])
 def test_rows_that_a_word_makes_empty_are_named(tmp_path, column, word):
-    """All rows of a class, or of a category, left out: nobody may take that for the whole table."""
+    """All rows of a class or of a category are left out. Nobody may take the rest for the whole table."""
     path = tmp_path / "t.csv"
     model = tmp_path / "m.json"
     lines = [f"{i % 10},{'pqr'[i % 3]},{'third' if i % 5 == 0 else ['no', 'yes'][i % 10 > 4]}" for i in range(60)]

@@ -33,7 +33,7 @@ def assert_refuted(document, data, tmp_path, claim=None):
 
 
 def one_leaf(document):
-    """Return the tree of one leaf in place of the tree, with all numbers that follow from it."""
+    """Return the document with a tree of one leaf instead of its tree, and all numbers that follow from it."""
     counts = document["nodes"][0]["counts"]
     k = counts.index(max(counts))
     n = sum(counts)
@@ -122,7 +122,10 @@ def test_numbers_and_names_that_are_not_true(folder, tmp_path, method, test_shar
 
 
 def test_classes_left_out_and_the_fingerprint_made_to_fit(folder, tmp_path):
-    """Two of three classes, a tree and a fingerprint of their rows alone: the third class is in the file of rows all the same."""
+    """The file has two of three classes, and a tree and a fingerprint of their rows alone.
+
+    The third class is still in the file of rows.
+    """
     from trainer.data.reader import load
     from trainer.training.run import TrainRequest, train
 
@@ -170,7 +173,7 @@ def test_broken_or_unsearched_restriction_is_refuted(folder, tmp_path, method):
     ],
 )
 def test_a_limit_of_growing_that_the_tree_breaks(folder, tmp_path, method, name, kept, broken, words):
-    """The scope says it as well, so that only the tree can show it."""
+    """The scope states the limit, too, so only the tree can reveal the lie."""
     document, data = trained(folder, method, **{name: kept})
     assert len(document["nodes"]) > 1
     lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
@@ -273,7 +276,10 @@ def test_a_scope_of_more_bins_than_anybody_can_count(folder, tmp_path):
 
 @pytest.mark.parametrize("method", ["exact", "flowoct", "binoct", "odt"])
 def test_a_tree_of_questions_that_are_not_of_its_space(folder, tmp_path, method):
-    """Fewer bins, said in the scope, too: the tree is better than all of that space, and its bound holds, but it lies outside."""
+    """The scope states fewer bins, too.
+
+    The tree is better than all trees of that space, and its bound holds, but it is outside.
+    """
     document, data = trained(folder, method, bins=10, **FAST)
     assert "questions" in {f.claim for f in findings(document, data, tmp_path) if f.verdict == "recounted"}
     document["parameters"]["bins"] = 3
@@ -297,7 +303,7 @@ def test_scope_in_words_of_checker_for_unreadable_one(folder, tmp_path):
 
 @pytest.mark.parametrize("method", ["exact", "exact-numeric", "odt"])
 def test_questions_on_many_categories_belong_to_space(tmp_path, method):
-    """Twelve of them have more subsets than a search again would try, and `odt` asks for any."""
+    """Twelve categories have more subsets than a second search would try, and `odt` may use any of them."""
     draw = np.random.default_rng(3)
     places = draw.integers(12, size=90)
     data = tmp_path / "rows.csv"
@@ -310,7 +316,7 @@ def test_questions_on_many_categories_belong_to_space(tmp_path, method):
 
 
 def test_tree_worse_by_one_light_row_is_not_optimal(tmp_path):
-    """Its gap is 4e-9, which the decimals of a file hardly tell from nothing."""
+    """Its gap is 4e-9, which the decimals of a file hardly distinguish from zero."""
     data = tmp_path / "rows.csv"
     proof = tmp_path / "proof.gz"
     data.write_text("x,class\n0,a\n1,b\n2,c\n")

@@ -1,6 +1,7 @@
 """No random change of a valid file that claims more than the original is called proved.
 
-`MUTATIONS=5000 pytest -m slow tests/trainer/check/recount/test_mutations.py` makes as many as are asked for; the default is a seeded sample.
+`MUTATIONS=5000 pytest -m slow tests/trainer/check/recount/test_mutations.py` makes this number of changes. The default
+is a seeded sample.
 """
 
 from __future__ import annotations

@@ -19,12 +19,15 @@ from trainer.training.run import TrainRequest, save, train
 
 
 def unchecked(model, path):
-    """The same file without a look at its schema and at the disk, which take a third of the time for hundreds of tables."""
+    """Write the model file without a check of its schema and without waiting for the disk.
+
+    Both take a third of the time for hundreds of tables.
+    """
     path.write_text(json.dumps(model.to_json(), allow_nan=False))
 
 
 def check(folder, path, reading, write=save, **asked):
-    """Train on a table and check the model: the verdict must be good, whatever the table."""
+    """Train on a table and check the model. The verdict must be good, whatever the table is."""
     table, labels, *_ = load(path, **reading)
     request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2}, **asked)
     write(train(request).model, folder / "model.json")
@@ -84,7 +87,7 @@ def test_spaces_are_trimmed_as_in_training():
 
 
 def test_a_class_that_is_not_listed_is_no_silence(tmp_path):
-    """Two of three classes listed, and the rows of the third left aside."""
+    """Two of three classes are listed, and the rows of the third one are left out."""
     lines = [f"{i % 7},{'abc'[i % 3]}" for i in range(90)]
     whole = tmp_path / "whole.csv"
     part = tmp_path / "part.csv"

@@ -19,7 +19,7 @@ TABLE = ["Report of the year", "", "price;when;at;debt;zip;class"]
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A file with a title, a footer and columns of every kind of reading, and the document of a model over it."""
+    """File with a title, a footer and columns of every kind of parsing, and the document of a model on it."""
     folder = tmp_path_factory.mktemp("reading")
     rng = np.random.default_rng(4)
     lines = list(TABLE)
@@ -105,7 +105,7 @@ def test_a_lie_about_the_reading_is_found_or_changes_nothing(trained, tmp_path, 
 
 
 def answers(model, path):
-    """Leaf and class of every row of the file."""
+    """Return the leaf and the class of every row of the file."""
     file = read_model(model)
     try:
         rows = load_for_model(path, file.tree.schema, target="class", classes=file.tree.classes, reading=file.reading)

@@ -71,7 +71,7 @@ def test_lie_about_restrictions_is_refuted(folder, tmp_path, asked, lie):
 
 @pytest.mark.parametrize("asked", [ASKED[0], {"forbidden_pairs": "length + width"}])
 def test_tree_without_the_restriction_is_refuted_as_the_best_within(folder, tmp_path, asked):
-    """The tree of fewest errors breaks the restriction, and claims its scope."""
+    """The file has the tree of fewest errors, which violates the restriction, but it claims its scope."""
     plain, data = trained(folder, "exact-numeric", test_share=0.25)
     document, _ = trained(folder, "exact-numeric", test_share=0.25, **asked)
     assert plain["certificate"]["objective"] > document["certificate"]["objective"]

@@ -90,7 +90,7 @@ CASES = [(method.id, parameter.name) for method in METHODS for parameter in meth
 
 
 def judged(folder, method, **asked):
-    """Return the scope of a method with these parameters, made without a search, and what the checker says about it."""
+    """Return the scope of a method with these parameters, created without a search, and what the checker says about it."""
     classes = 2 if method in TWO_CLASSES or "ity" in "".join(asked) else 3
     data = folder / f"{classes}.csv"
     data.write_text(csv_text(classes=classes))

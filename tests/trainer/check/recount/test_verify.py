@@ -35,7 +35,7 @@ def rows_text() -> str:
 
 @cache
 def document(method: str, parameters: tuple[tuple[str, Any], ...]) -> str:
-    """Return the model file of a training on the rows, which many tests begin with."""
+    """Return the model file of a training on the rows, with which many tests begin."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
         path.write_text(rows_text())
@@ -47,7 +47,7 @@ def document(method: str, parameters: tuple[tuple[str, Any], ...]) -> str:
 
 @pytest.fixture
 def trained(tmp_path):
-    """A function that gives the paths of a model of its own, and of its rows."""
+    """Function that returns the paths of a separate copy of the model and of its rows."""
 
     def make(method="exact", **parameters):
         model = tmp_path / "model.json"
