@@ -130,7 +130,10 @@ def test_missing_callee_is_compiled_again_for_stored_caller(package):
 
 @pytest.mark.slow
 def test_callers_of_two_stores_link_to_one_callee(package):
-    """Two processes that compile at the same time overwrite each other's files, so symbols must not depend on the process."""
+    """Two processes that compile at the same time overwrite each other's files.
+
+    So symbols must not depend on the process.
+    """
     call(package, "first", "outer")
     call(package, "second", "large", "outer")
     for file in (package / "second").rglob("pair.large-*"):

@@ -1,4 +1,4 @@
-"""One test suite for the solver interface, run on all solvers."""
+"""The solver interface: one test suite for all solvers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def brute_force(
 
 
 class Pairs(Hooks):
-    """Hidden rows: some pairs of items exclude each other."""
+    """Hidden rows, by which some pairs of items exclude each other."""
 
     lazy = True
 
@@ -118,7 +118,7 @@ def test_proposals_reach_the_solver_and_are_checked(name):
 
     hooks = Proposing(x, {(2, 3)})
     solution = backend(name).solve(model, hooks, SolveOptions())
-    assert hooks.handed or name == "gurobi"  # Gurobi asks only at nodes, and may need none
+    assert hooks.handed or name == "gurobi"  # Gurobi calls hooks only at nodes, and may need none
     assert solution.objective == pytest.approx(brute_force(8, value, weight, {(2, 3)}))
 
 
@@ -149,7 +149,7 @@ def test_row_that_keeps_its_point_is_refused_or_dropped(name):
 
 @backends
 def test_optimum_holds_if_only_lazy_rows_distinguish_columns(name):
-    """Symmetric columns and scores that nothing visible holds back: the traps of symmetry handling and dual fixing."""
+    """Columns are symmetric, and no visible row limits the scores, which are traps for symmetry handling and dual fixing."""
     model = IntegerProgram()
     w = model.binary("w", range(4))
     score = model.continuous("score", range(4))
@@ -209,7 +209,7 @@ def test_no_time_gives_no_claim(name):
 
 
 def hard(items: int = 60, seed: int = 1) -> tuple[IntegerProgram, np.ndarray]:
-    """A market-split problem that no solver finishes soon, and a poor solution of it."""
+    """Return a market-split problem that no solver finishes soon, and a poor solution of it."""
     r = np.random.default_rng(seed)
     model = IntegerProgram()
     x = model.binary("x", range(items))
@@ -232,7 +232,7 @@ def test_cancel_from_another_thread_keeps_incumbent(name):
     known = threading.Event()
 
     class Seen(Hooks):
-        lazy = True  # a lazy hook hears about every point, and first about the start
+        lazy = True  # a lazy hook receives every point, and first the start
 
         def on_integral(self, point, origin):
             known.set()
@@ -256,7 +256,7 @@ def test_the_time_limit_is_kept(name):
 
 
 def test_nothing_without_a_clock_is_run_on_large_programs(monkeypatch):
-    """SCIP polishes the vertices of its dives without looking at the time."""
+    """SCIP polishes the vertices of its dives without checking the time."""
     seen = []
     real = scip_module._configure
 
@@ -322,7 +322,7 @@ def test_an_end_of_highs_that_proves_nothing_is_an_error():
 
 
 def test_failed_scip_keeps_best_solution_and_proves_nothing(monkeypatch):
-    """An error of its linear programs, before the search and in it."""
+    """The error occurs in its linear programs, before the search and during it."""
     model, x, value, weight = knapsack(9)
     pairs = {(0, 1), (2, 3)}
 

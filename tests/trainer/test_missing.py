@@ -64,7 +64,7 @@ def test_missing_learned_sides_have_least_cost(method, count):
 
 
 def check_routing(result, table):
-    """Every row reaches the leaf that the model file says."""
+    """Check that every row reaches the leaf that the model file defines."""
     document = result.model.to_json()
     leaves = result.tree.apply(table.matrix())
     for row, leaf in zip(rows_of(table), leaves, strict=True):
@@ -73,7 +73,7 @@ def check_routing(result, table):
 
 @pytest.mark.parametrize("impurity", ["gini", "entropy", "error"])
 def test_missing_best_line_is_proved_for_both_sides(impurity, count):
-    """The root of a bivariate tree against all lines of all pairs with the rows of empty cells on either side."""
+    """The root of a bivariate tree is compared with all lines of all pairs, with the rows of empty cells on either side."""
     rng = np.random.default_rng(434)
     for _ in range(count):
         table, labels = random_table(rng, categories=False, classes=int(rng.integers(2, 4)))
@@ -126,13 +126,13 @@ def test_missing_cart_finds_the_best_of_both_sides(impurity, count):
 
 
 def class_weights(labels, weights, left):
-    """Weight of each class on both sides."""
+    """Return the weight of each class on both sides."""
     classes = len(labels.classes)
     return [np.bincount(labels.codes[side], weights[side], classes).astype(int).tolist() for side in (left, ~left)]
 
 
 def test_missing_odt_has_least_cost(count):
-    """With a bin for each value; the topology has no leaf penalty."""
+    """Each value has a bin, and the topology has no leaf penalty."""
     rng = np.random.default_rng(436)
     for _ in range(count):
         table, labels = random_table(rng)
@@ -219,7 +219,7 @@ LIMITS = {
 
 
 def admits(limit, tree, table, labels, weights):
-    """Return whether a tree satisfies the limit of this name in LIMITS."""
+    """Return whether a tree meets the limit of this name in LIMITS."""
     n = len(table)
     if limit == "recall":
         own = labels.codes == 1
@@ -242,7 +242,7 @@ def admits(limit, tree, table, labels, weights):
 
 
 def rate_difference(favoured, values, among, weights):
-    """Return the largest difference of the rates of the groups of a column; its empty cells are a group."""
+    """Return the largest difference between the rates of the groups of a column. Its empty cells are a group."""
     empty = np.isnan(values)
     groups = [empty, *(values == value for value in np.unique(values[~empty]))]
     totals = [int(weights[group & among].sum()) for group in groups]
@@ -255,7 +255,7 @@ def rate_difference(favoured, values, among, weights):
 
 
 def small_table(rng):
-    """Return a table of two columns or more, with few questions."""
+    """Return a table of at least two columns, with few questions."""
     while True:
         table, labels = random_table(rng)
         if len(table.columns) > 1 and 2 <= len(questions(table)) <= 9:

@@ -32,7 +32,7 @@ def limits_of(yes, rows, miss=0.001):
 
 
 def naive(yes, rows, low, high, by_row):
-    """The definition, in floating point: one watch, bets in the order of the days."""
+    """Return the evidence from the definition in floating point: one watch, with bets in the order of the days."""
     sides = [(high, odds) for odds in ODDS] if high < 1 else []
     sides += [(low, 1 / odds) for odds in ODDS] if low > 0 else []
     state = [0.0] * len(sides)
@@ -107,7 +107,7 @@ def _limits(low, high):
 @pytest.mark.parametrize("by_row", [True, False])
 @pytest.mark.parametrize("share", [0.2, 0.225, 0.25])
 def test_mean_of_a_bet_is_at_most_one_within_the_limits(share, by_row):
-    """Exactly: over all counts of a day of 12 rows."""
+    """This is exact, over all counts of a day of 12 rows."""
     yes = np.arange(13)
     found = [one([k], [12], _limits(0.2, 0.25), np.array([by_row]))[0] for k in yes]
     assert np.dot(binom.pmf(yes, 12, share), found) <= 1 + 1e-12
@@ -207,7 +207,7 @@ def test_odds_of_a_challenger_are_a_fair_bet():
 
 
 def test_odds_of_a_challenger_exceed_a_bound_as_seldom_as_they_say():
-    """In 2,000 fair streams of 400 rows, looked at after each row, at most 1 of 20 ever reaches 20 to 1."""
+    """In 2,000 fair streams of 400 rows, checked after each row, at most 1 of 20 ever reaches 20 to 1."""
     rng = np.random.default_rng(11)
     right = np.cumsum(rng.random((2_000, 400)) < 0.5, axis=1)
     n = np.arange(1, 401)
@@ -231,7 +231,7 @@ def test_better_challenger_is_found():
 @pytest.mark.slow
 @pytest.mark.parametrize("icc", [0.0, 0.05])
 def test_clean_years_have_hardly_an_alarm(icc):
-    """A sample of `benchmarks/monitoring.py`: 40 years of 55 rows a day, with a reference of 600 rows."""
+    """This is a sample of `benchmarks/monitoring.py`: 40 years of 55 rows a day, with a reference of 600 rows."""
     rng = np.random.default_rng(9)
     alarms = 0
     for _ in range(40):

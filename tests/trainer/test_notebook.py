@@ -34,7 +34,7 @@ Y = np.where(X[:, 0] > 29, "late", "early")
 
 
 class _Tags(HTMLParser):
-    """Opened and closed elements of a piece of HTML, and its addresses."""
+    """Opened and closed elements of a piece of HTML, and its URLs."""
 
     VOID = ("rect", "path")
 
@@ -59,7 +59,7 @@ class _Tags(HTMLParser):
 
 @pytest.fixture
 def person(monkeypatch):
-    """Somebody types the statements, and no training was stopped lately."""
+    """Act as if a user typed the statements and had not stopped a training recently."""
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     monkeypatch.setattr(notebook, "_stopped_at", -1e9)
     monkeypatch.setattr(notebook, "BAR_DELAY_SECONDS", 0.0)
@@ -185,7 +185,7 @@ def test_the_words_of_a_bar():
 
 
 def hard():
-    """A search that takes far longer than any test."""
+    """Rows and classes for which a search takes far longer than any test."""
     r = np.random.default_rng(3)
     return r.normal(size=(2_000, 12)), r.integers(0, 2, 2_000)
 

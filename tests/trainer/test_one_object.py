@@ -110,7 +110,7 @@ def test_each_class_comes_back_from_its_file(method, tmp_path):
 
 
 def assert_reads_like(loaded, estimator, X, tmp_path):
-    """A loaded tree answers, explains, exports and saves like the fitted one, and trains nothing."""
+    """Assert that a loaded tree predicts, explains, exports and saves like the fitted one, and trains nothing."""
     assert (loaded.predict(X) == estimator.predict(X)).all()
     assert (loaded.predict_proba(X) == estimator.predict_proba(X)).all()
     assert (loaded.apply(X) == estimator.apply(X)).all()

@@ -41,7 +41,7 @@ print(json.dumps(compiled))
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    """The code of the prediction kernel, compiled ahead in a process of its own and laid where a package would have it."""
+    """Code of the prediction kernel, compiled in a separate process and stored where a package would contain it."""
     folder = tmp_path_factory.mktemp("shipped")
     code = "from pathlib import Path; from tools.ready import copy_code; import trainer.tree.route as r; import numpy as np; "
     code += f"r.apply(r.flatten([(None, -1, -1)], ()), np.ones((1, 1))); copy_code(Path({str(folder)!r}))"

@@ -20,7 +20,10 @@ EXACT = ["exact", "exact-numeric"]
 
 
 def random_rows(seed, *, n=24, classes=3):
-    """Return yes/no columns (n, 3), labels with all classes, and costs (n, classes): ties, zeros and decimals occur."""
+    """Return yes/no columns (n, 3), labels with all classes, and costs (n, classes).
+
+    Ties, zeros and decimals occur.
+    """
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (n, 3)).astype(float)
     y = np.array(list("abcd"))[np.concatenate((np.arange(classes), rng.integers(0, classes, n - classes)))]
@@ -130,7 +133,7 @@ def test_text_that_stands_for_an_array_is_refused_without_it():
 
 
 def saved(tmp_path, seed=6):
-    """Return the paths of a model file, its proof and its table, of a training with row costs."""
+    """Return the paths of the model file, the proof and the table of a training with row costs."""
     X, y, costs = random_rows(seed, n=40)
     frame = pd.DataFrame(X.astype(int), columns=["p", "q", "r"])
     model = make_classifier("exact", depth=2).fit(frame, pd.Series(y, name="y"), costs=costs * 1.7)
@@ -148,7 +151,7 @@ def test_verify_proves_a_tree_with_row_costs(tmp_path):
 
 
 def verdict_of(model, rows):
-    """Return the verdict on a file; one that cannot be read is refuted."""
+    """Return the verdict on a file. One that cannot be read counts as refuted."""
     try:
         return verdict(verify(model, rows))
     except ModelFileError:

@@ -170,7 +170,7 @@ def test_effective_rows_are_kishs_where_all_rows_are_right():
 
 
 def test_weighted_interval_covers_the_share_in_simulations():
-    """At least 92 % of 300 intervals contain the true share; intervals from summed weights do not reach that."""
+    """At least 92 % of 300 intervals contain the true share. Intervals from summed weights do not reach that."""
     rng = np.random.default_rng(0)
     weights = rng.exponential(size=(300, 80)) + 0.05
     correct = rng.random((300, 80)) < 0.8

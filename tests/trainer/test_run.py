@@ -218,7 +218,7 @@ def test_a_time_limit_of_zero_still_gives_a_tree(endless):
 
 
 def cancelling(monitor, when):
-    """Cancel the training, from another thread, once this holds."""
+    """Cancel the training from another thread once `when` is true."""
 
     def wait():
         while not when():
@@ -339,7 +339,7 @@ def test_last_progress_tree_equals_the_returned_tree(method):
 
 
 def test_infeasible_fold_does_not_lose_the_model():
-    """All rows together allow the recalls, the rows of some folds do not."""
+    """All rows together allow the recalls, but the rows of some folds do not."""
     X = np.repeat([[0.0], [1.0], [1.0]], [6, 3, 4], axis=0)
     y = np.repeat([0, 0, 1], [6, 3, 4])
     ended = []

@@ -45,7 +45,7 @@ def frame():
 
 
 def written(path, X, y, target="class"):
-    """Return the table as docs/checking.md says to write it."""
+    """Write the table as docs/checking.md describes, and return its path."""
     columns = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     columns.assign(**{target: np.asarray(y)}).to_csv(path, index=False)
     return path
@@ -119,7 +119,7 @@ def test_category_that_a_table_cannot_hold_is_named(frame, tmp_path):
 
 @pytest.fixture
 def claimless(array, tmp_path):
-    """A file that holds a tree alone, and the table of its training."""
+    """Paths of a file that contains only a tree, and of the table of its training."""
     X, y = array
     make_classifier("exact", depth=2).fit(X, y).tree_.save(tmp_path / "tree.json")
     return tmp_path / "tree.json", written(tmp_path / "rows.csv", X, y)

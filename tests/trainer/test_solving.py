@@ -78,7 +78,7 @@ def test_a_run_does_not_wait_for_a_compiler(done, draft, reason):
 
 
 def test_compiling_counts_against_no_time_limit(done):
-    """The compiler takes eight times the limit; the search after it still has its time."""
+    """The compiler takes eight times the limit, and the search after it still has its time."""
     left = []
 
     def solve(problem, settings, monitor):
@@ -131,7 +131,7 @@ def test_a_search_that_is_not_compiling_returns_by_itself():
 
 
 def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
-    """With a minimum recall, for instance, a single leaf may be infeasible and so no answer."""
+    """With a minimum recall, for example, a single leaf may be infeasible and therefore no answer."""
     method = replace(get("exact"), solve=compiling(done))
     threading.Timer(1.0, done.set).start()
     monitor = Monitor()
@@ -159,7 +159,7 @@ def test_what_routes_rows_is_there_before_the_search(monkeypatch):
     "asked", [{}, {"max_card": 1}, {"topology": "imbalanced"}, {"topology": "auto"}, {"select": "cart", "max_card": 2}]
 )
 def test_tree_of_interrupted_compilation_states_its_scope(done, tmp_path, monkeypatch, asked):
-    """Without a search, odt knows only a given topology; otherwise it returns a leaf and claims no bound."""
+    """Without a search, odt has a result only for a given topology. Otherwise it returns a leaf and claims no bound."""
     method = replace(get("odt"), solve=compiling(done, STUMP))
     monkeypatch.setattr(run, "get", lambda name: method)
     data = tmp_path / "rows.csv"

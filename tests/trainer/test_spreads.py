@@ -1,4 +1,4 @@
-"""The data of the threshold slider: stops and rows by class, also with empty cells."""
+"""The data of the threshold slider: stops, and rows by class, also with empty cells."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ with watchdog(0.5):
 
 
 def test_watchdog_fails_a_deadlock():
-    """In a process of its own: threads of other tests would keep this one busy."""
+    """This runs in a separate process, because threads of other tests would keep this one busy."""
     ended = subprocess.run([sys.executable, "-c", DEADLOCK], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 1
     assert "StoodStill: No processor time was used for 0.5 s." in ended.stderr

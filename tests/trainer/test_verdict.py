@@ -24,7 +24,7 @@ OPTIMAL = {"status": "optimal", "guarantee": "tree", "objective": 0.9, "bound": 
 
 
 def stump() -> Tree:
-    """60 rows of class a and 40 of class b; 90 are right."""
+    """Return a tree for 60 rows of class a and 40 of class b, of which 90 are right."""
     nodes: list[dict[str, Any]] = [
         {
             "id": 0,
@@ -40,7 +40,7 @@ def stump() -> Tree:
 
 
 def idle_on_training_rows(**more: Any) -> ModelFile:
-    """A tree whose question gets no more training rows right than one answer."""
+    """Return a model whose split makes no more training rows right than one answer."""
     nodes: list[dict[str, Any]] = [
         {"id": 0, "counts": [60, 40], "split": {"kind": "threshold", "feature": "age", "threshold": 1.0}, "left": 1, "right": 2},
         {"id": 1, "counts": [40, 20], "class": "a"},
@@ -50,7 +50,7 @@ def idle_on_training_rows(**more: Any) -> ModelFile:
 
 
 def model(confusion: list[list[int]] | None, *, train: float = 0.9, **more: Any) -> ModelFile:
-    """The stump with counts of unseen rows, by actual class and answer."""
+    """Return the stump with counts of unseen rows, by actual class and answer."""
     metrics: dict[str, Any] = {"train": {"n": 100, "correct": round(100 * train), "accuracy": train}}
     if confusion is not None:
         counts = np.array(confusion)
@@ -64,7 +64,7 @@ COSTS = {"unit": "EUR", "best_constant": {"answer": "a", "cost": 40.0}}
 
 
 def with_single_question(correct: int) -> ModelFile:
-    """Three leaves, 45 of 50 unseen rows right, and a single question with `correct` of them."""
+    """Return a model of three leaves with 45 of 50 unseen rows right, and a single question with `correct` of them."""
     nodes: list[dict[str, Any]] = [
         {"id": 0, "counts": [60, 40], "split": {"kind": "threshold", "feature": "age", "threshold": 1.0}, "left": 1, "right": 2},
         {"id": 1, "counts": [55, 5], "class": "a"},
@@ -90,7 +90,7 @@ def with_costs(cost: float) -> ModelFile:
     ],
 )  # fmt: skip
 def test_tree_no_better_on_training_rows_is_reported(more: dict[str, Any], kind: str, words: str) -> None:
-    """The proof is about the same rows, so the sentence has no word on it."""
+    """The proof is about the same rows, so the sentence does not mention it."""
     verdict = read_verdict(idle_on_training_rows(**more))
     assert verdict.kind == kind
     assert words in verdict.sentence
@@ -177,7 +177,7 @@ def test_base_rate_counts_unseen_rows_of_training_class() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("evaluation", [{"test_share": 0.4}, {"folds": 4}])
 def test_single_question_is_judged_on_the_same_unseen_rows(evaluation: dict[str, Any]) -> None:
-    """The class is whether x exceeds 0, with noise; a tree of depth 3 learns the noise."""
+    """The class is whether x exceeds 0, with noise, which a tree of depth 3 learns."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(240, 4))
     codes = ((X[:, 0] > 0) ^ (rng.random(240) < 0.15)).astype(np.int32)

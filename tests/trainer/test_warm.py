@@ -23,7 +23,7 @@ def test_a_method_is_soon_warm(method):
     # A daemon thread, because otherwise a training that does not end would block the whole test run.
     done: Future[bool] = Future()
     threading.Thread(target=lambda: _settle(done, method), daemon=True).start()
-    # There is no limit, so the training must end by itself. The test below demands the same of methods with kernels.
+    # There is no limit, so the training must end by itself. The test below requires the same of methods with kernels.
     assert done.result(timeout=300)
 
 

@@ -169,7 +169,7 @@ def test_split_becomes_feature_with_most_similar_partition():
 
 @pytest.mark.parametrize("method", ["oct", "flowoct", "bendoct", "bendoct-accelerated"])
 def test_a_start_keeps_the_labels_that_a_constraint_asked_for(method):
-    """The class with a required recall of nine in ten is not the most frequent class."""
+    """The class with a required recall of 0.9 is not the most frequent one."""
     r = np.random.default_rng(3)
     X = r.integers(0, 2, (80, 5)).astype(float)
     y = ((X[:, 0] + X[:, 1] > 0) | (r.random(80) < 0.3)).astype(np.int32)

@@ -16,20 +16,20 @@ MANY = 2_300  # distinct weights; above 2,000 the sum is computed in floats
 
 
 def real_weights(seed, n):
-    """Distinct weights of sizes far apart, none of them a short decimal."""
+    """Return distinct weights of very different sizes, none of them a short decimal."""
     rng = np.random.default_rng(seed)
     return rng.lognormal(sigma=1 + seed % 3, size=n)
 
 
 def shares(weights):
-    """Return each weight's share of all weight."""
+    """Return the share of each weight in the sum."""
     exact = [Fraction(w) for w in weights.tolist()]
     total = sum(exact, Fraction(0))
     return [w / total for w in exact]
 
 
 def largest_change(given, whole):
-    """Return the most by which the share of any set of rows differs: that of all rows that gained."""
+    """Return the largest difference in the share of any set of rows, which is that of all rows that gained."""
     pairs = zip(shares(given), shares(whole), strict=True)
     return sum((max(a - b, Fraction(0)) for a, b in pairs), Fraction(0))
 
@@ -45,7 +45,7 @@ def test_weight_error_covers_the_worst_set_of_rows(seed, n):
 
 
 def test_claim_holds_for_the_real_weights_up_to_its_error():
-    """Rounding many weights changes the objective by more than float errors; the claim states the maximum."""
+    """Rounding many weights changes the objective by more than float errors. The claim states the maximum."""
     rng = np.random.default_rng(5)
     given = real_weights(2, MANY)
     X = rng.integers(0, 2, (MANY, 3)).astype(float)
@@ -75,7 +75,7 @@ def test_negligible_rows_weigh_nothing():
 
 
 def test_equal_light_rows_are_rounded_alike():
-    """Five of these ten rows would be negligible together, all ten are not."""
+    """Five of these ten rows would be negligible together, but all ten are not."""
     weights = whole_weights(np.array([np.pi] + [np.pi * 1e-7] * 10)).weights
     assert weights.min() > 0
     assert len(set(weights[1:].tolist())) == 1

@@ -57,7 +57,7 @@ def test_who_came_back_is_not_asked_again():
     def work(job):
         with crew.share_work(help_out):
             assert helped.wait(60)
-            time.sleep(0.1)  # by now a second call would have come
+            time.sleep(0.1)  # a second call would have come by now
         return []
 
     crew.run((0,), 1, work)

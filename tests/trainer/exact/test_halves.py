@@ -17,7 +17,7 @@ from trainer.kernels.members import members
 
 
 def layout_of(rng, questions, *, unit, leaf):
-    """Return keys that contain the leaves and the errors of each class. Some questions are marked."""
+    """Return a layout of keys that contain the leaves and the errors of each class. Some questions are marked."""
     low = (1 << 50) - 1
     return KeyLayout(
         unit=unit, leaf=leaf, ends=np.array([1, 2]), row_keys=np.array([[0, 1 << 30], [1 << 10, 0]]), barred=np.zeros((2, 2), np.uint8),

@@ -21,14 +21,17 @@ def session(tree: Tree, inputs: str, options: object = None) -> object:
 
 
 def alone() -> object:
-    """Options of a session without threads of its own, which cost more than these few rows."""
+    """Return options of a session without its own threads, which cost more than these few rows."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return options
 
 
 def feed(tree: Tree, matrix: np.ndarray) -> dict[str, np.ndarray]:
-    """One array a column that the tree reads; missing text is empty, which the random schemas may know as a category."""
+    """Return one array for each column that the tree reads.
+
+    Missing text is empty, which may be a category of the random schemas.
+    """
     out = {}
     for j, name in input_names(tree).items():
         if tree.schema[j].kind is ColumnKind.CATEGORICAL:

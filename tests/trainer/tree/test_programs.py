@@ -48,7 +48,10 @@ def run(command, **options):
 
 
 def cases(count):
-    """Trees with all kinds of splits, some with a category for missing, and rows with holes, unknown categories and infinities."""
+    """Return trees with all kinds of splits, and rows with empty cells, unknown categories and infinities.
+
+    Some of the trees have a category for missing values.
+    """
     found = []
     for seed in range(count):
         tree, _ = random_tree(seed)
@@ -61,7 +64,7 @@ def cases(count):
             )
             tree = Tree(schema=schema, classes=tree.classes, nodes=tree.nodes)
         rows = random_matrix(np.random.default_rng(seed + 1000), tree.schema, ROWS, holes=True)
-        for j, column in enumerate(tree.schema):  # a reader of rows does the same
+        for j, column in enumerate(tree.schema):  # a program that reads rows does the same
             if column.missing is MissingPolicy.CATEGORY:
                 rows[np.isnan(rows[:, j]), j] = column.categories.index(MISSING_CATEGORY)
         found.append((tree, rows))
@@ -69,7 +72,7 @@ def cases(count):
 
 
 def records(tree, rows):
-    """Return the rows as people give them; the category for missing as an empty cell every second time."""
+    """Return the rows as users write them. The category for missing values is an empty cell every second time."""
     out = []
     for i, row in enumerate(rows):
         record = cells(tree, row)
@@ -81,7 +84,7 @@ def records(tree, rows):
 
 
 def coded(value):
-    """Return a cell on one line: N and a number, T and a text in base64, or a dash."""
+    """Return a cell as one line: N and a number, T and a text in base64, or a dash."""
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -203,9 +206,9 @@ def r_cell(value):
 
 
 def sheet_tree(seed):
-    """Return a tree over columns as a sheet has them: decimals of few digits, and sums that no row comes near.
+    """Return a tree over columns as they occur in a sheet: decimals of few digits, and sums that no row nearly reaches.
 
-    With an odd seed the splits of the first two columns say where empty cells go.
+    With an odd seed, the splits of the first two columns have sides for empty cells.
     """
     rng = np.random.default_rng(seed)
     learns = seed % 2 == 1
@@ -292,7 +295,7 @@ def test_the_formula_in_libreoffice(tmp_path):
 
 
 def _blank(tree, rows):
-    """An empty text is an empty cell in a CSV, which the category for missing is."""
+    """Replace empty texts. In a CSV file they are empty cells, which are the category for missing values."""
     rows = rows.copy()
     column = next(j for j, s in enumerate(tree.schema) if MISSING_CATEGORY in s.categories)
     rows[rows[:, column] == tree.schema[column].categories.index(""), column] = len(tree.schema[column].categories) - 1
@@ -308,7 +311,7 @@ process.stdin.on("end", () => console.log(JSON.stringify(JSON.parse(text).map(({
 
 
 def table_of(document):
-    """Questions and rules of a decision table."""
+    """Return the questions and rules of a decision table."""
     ns = {"d": dmn.NAMESPACE}
     table = ET.fromstring(document).find(".//d:decisionTable", ns)
     tests = [e.text for e in table.findall("d:input/d:inputExpression/d:text", ns)]
@@ -323,7 +326,7 @@ def table_of(document):
 
 
 def test_the_decision_table_in_feelin():
-    """feelin, an interpreter of FEEL for node: OCTWEB_FEELIN is the folder of the package."""
+    """feelin is an interpreter of FEEL for node. OCTWEB_FEELIN is the folder of its package."""
     runtime("node")
     folder = os.environ.get("OCTWEB_FEELIN", "")
     if not Path(folder, "package.json").exists():

@@ -28,7 +28,10 @@ OBLIQUE = {"oc1", "bivariate", "cut-h", "cutw-h", "s-oct", "oct-h"}
 
 
 def table(seed: int, classes: int = 2) -> tuple[Table, Labels]:
-    """Columns as in real files: fine decimals, zeros with some positive values, whole numbers, sizes apart, text, yes or no."""
+    """Return columns as in real files.
+
+    They contain fine decimals, zeros with some positive values, integers, very different sizes, text, and yes or no.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(16, 30))
     numbers = {
@@ -53,12 +56,12 @@ def table(seed: int, classes: int = 2) -> tuple[Table, Labels]:
 
 
 def number(text: str) -> float:
-    """Return a number as it stands in a rule."""
+    """Parse a number as it is written in a rule."""
     return float(text.replace("−", "-").replace(",", "").split("\u202f")[0])
 
 
 def holds(question: str, row: dict[str, object]) -> bool:
-    """Return whether a row satisfies a condition of the text."""
+    """Return whether a row meets a condition of the text."""
     if " ≤ " in question and " < " not in question:
         left, right = question.split(" ≤ ")
         total = 0.0
@@ -91,7 +94,7 @@ def follow(text: str, row: dict[str, object]) -> str:
 
 
 def fits(condition: dict, row: dict[str, object]) -> bool:
-    """Return whether a condition of `rules --json` holds for a row. Unknown categories answer a split with no."""
+    """Return whether a row meets a condition of `rules --json`. For unknown categories the answer to a split is no."""
     op = condition["op"]
     value = condition["value"]
     if "terms" in condition:
@@ -121,7 +124,7 @@ def fits(condition: dict, row: dict[str, object]) -> bool:
 
 
 def midpoints(matrix: np.ndarray, schema: tuple[ColumnSchema, ...]) -> np.ndarray:
-    """Rows of values half-way between two neighbours of their column."""
+    """Return rows of values half-way between two neighbours of their column."""
     rows = []
     for j, column in enumerate(schema):
         values = np.unique(matrix[:, j])
@@ -133,7 +136,7 @@ def midpoints(matrix: np.ndarray, schema: tuple[ColumnSchema, ...]) -> np.ndarra
 
 
 def digits(value: float) -> int:
-    """Return the significant digits of a number as it is written."""
+    """Return how many significant digits a number has as it is written."""
     return len(Decimal(repr(value)).normalize().as_tuple().digits)
 
 
@@ -165,7 +168,7 @@ def test_rules_as_text_and_as_json_answer_as_the_model_does(method):
 
 
 def check_thresholds(tree, matrix):
-    """Every threshold is the shortest decimal of its gap, and every sum has 1 before its first column."""
+    """Check that every threshold is the shortest decimal of its gap, and that every sum has 1 before its first column."""
     for v in tree.branches:
         for condition in v.split.conditions(tree.schema, True):
             if condition.terms:
@@ -179,7 +182,7 @@ def check_thresholds(tree, matrix):
                 high = float(values[at])
                 assert low < cut < high
                 fewest = digits(cut)
-                # No decimal with fewer digits lies in the gap: the multiples of the next power of ten skip it.
+                # No decimal with fewer digits is in the gap, because the multiples of the next power of ten skip it.
                 for places in range(1, fewest):
                     unit = Decimal(10) ** (Decimal(cut).adjusted() - places + 1)
                     first = (Decimal(repr(low)) / unit).to_integral_value(rounding="ROUND_FLOOR") * unit + unit
