@@ -28,7 +28,7 @@ def test_the_page_is_todays(page):
 
 
 def test_all_that_trainer_gives_is_on_it(page):
-    """`dir(trainer)` are its names and the classifiers of all methods; the latter stand in a table with a link to their method."""
+    """`dir(trainer)` has its names and the classifiers of all methods, which a table links to their methods."""
     for name in dir(trainer):
         getattr(trainer, name)
         assert f"### `{name}`\n" in page or re.search(rf"^\| `{name}` \| \[`[\w-]+`\]\(methods/", page, re.MULTILINE), (

@@ -80,7 +80,7 @@ def attributes_without_writer(texts: dict[str, str]) -> set[str]:
 
 
 def written_classes(pages: str) -> set[str]:
-    """Return the classes in pages; a class that a template completes ends in GAP."""
+    """Return the classes in pages. A class that a template completes ends in GAP."""
     found: set[str] = set()
     for value in CLASSES.findall(pages):
         plain = re.sub(r"\{\{.*?\}\}", GAP, re.sub(r"\{%.*?%\}", " ", value, flags=re.S), flags=re.S)

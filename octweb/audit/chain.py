@@ -29,7 +29,7 @@ def digest(record: Mapping[str, Any]) -> str:
 
 
 def problems(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the problems of a chain in words, in order; empty if the chain is intact."""
+    """Return the problems of a chain in words, in order, or [] if the chain is intact."""
     sentences = []
     before = START
     expected = 1

@@ -86,7 +86,7 @@ def _answer(request: HttpRequest, model: TreeModel, refusal: str, seconds: str =
 
 
 def _seconds(text: str) -> int | None:
-    """Parse the seconds from the form. Return None for an empty field; raise ValidationError for bad input."""
+    """Parse the seconds from the form. Return None for an empty field. Raises ValidationError for bad input."""
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):

@@ -28,7 +28,7 @@ class Decisions:
     def outcome(
         self, decision: str, value: str, *, known_at: str | None = None, source: str | None = None
     ) -> dict[str, Any]:
-        """Record the class that came true. The same outcome again adds nothing; a different one corrects the record."""
+        """Record the class that came true. The same outcome again adds nothing, and a different one corrects the record."""
         return self._add(decision, "outcome", value=value, known_at=known_at, source=source)
 
     def override(self, decision: str, label: str, reason: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class RemoteJob(Resource):
 
     @property
     def error(self) -> str:
-        """Why the job failed; empty otherwise."""
+        """The reason why the job failed, otherwise ""."""
         return str(self.data["error"] or "")
 
     def cancel(self) -> Self:

@@ -326,7 +326,7 @@ class RemoteModel(Resource):
 
 
 class Models:
-    """Models that the caller may use: own, approved and shared ones; `client.models`."""
+    """Models that the caller may use (`client.models`): own, approved and shared ones."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

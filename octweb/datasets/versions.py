@@ -143,7 +143,7 @@ def _words(column: dict[str, Any]) -> dict[str, int] | None:
 
 
 def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -> list[str]:
-    """Return a sentence about categories that seem to be renamed, in a list; [] if there are none."""
+    """Return a list with a sentence about categories that seem to be renamed, or [] if there are none."""
     present = {word: rows for word, rows in counts.items() if word != MISSING_CATEGORY}
     unknown = {word: rows for word, rows in present.items() if word not in before}
     proposal = propose_words(column, unknown, sum(present.values()), before)

@@ -97,7 +97,7 @@ def _words(answer: str) -> serializers.CharField:
 
 
 class QuestionSerializer(serializers.Serializer):
-    """A question of the tree, and the owner's texts for its answers; "" where there is none."""
+    """A question of the tree, and the owner's texts for its answers. A text is "" if there is none."""
 
     nodes = serializers.ListField(child=serializers.IntegerField(), help_text="the nodes that ask it")
     question = serializers.CharField()

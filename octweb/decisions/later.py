@@ -180,7 +180,7 @@ def _text(name: str, value: str, most: int) -> str:
 
 
 def _past_moment(name: str, value: str) -> str:
-    """Return a date or time as written; "" if left out. Raises ValidationError for other texts and future times."""
+    """Return a date or time as written, or "" if it is missing. Raises ValidationError for other texts and future times."""
     text = value.strip()
     if not text:
         return ""

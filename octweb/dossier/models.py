@@ -21,7 +21,7 @@ class SigningKey(models.Model):
 
 
 class ModelDossier(Job):
-    """A job that makes a dossier. A finished dossier never changes; a new one is a new row."""
+    """A job that makes a dossier. A finished dossier never changes, and a new one is a new row."""
 
     TASK = "octweb.dossier.tasks.make_dossier"
     TIDY = "octweb.dossier.actions.tidy"

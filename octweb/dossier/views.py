@@ -105,7 +105,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
-    """Return the dossier in one of FORMATS. HTML opens in the browser; other formats are downloads."""
+    """Return the dossier in one of FORMATS. HTML opens in the browser, and other formats are downloads."""
     model, _ = _model(request, pk)
     job = actions.latest_dossier(model)
     if form not in actions.FORMATS or job is None:

@@ -83,7 +83,7 @@ def experiment_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def experiment_live(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Return the live part of the page; 204 if nothing has changed."""
+    """Return the live part of the page, or status 204 if nothing has changed."""
     context = _context(request, _experiment(request, pk))
     if request.GET.get("seen") == context["seen"]:
         return HttpResponse(status=204)

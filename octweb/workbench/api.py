@@ -336,7 +336,7 @@ class WorkbenchViewSet(
     )
     @action(detail=True, methods=["get"], url_path=r"figures/good-trees/(?P<number>\d{1,4})")
     def good_tree(self, request: Request, pk: str | None = None, number: str = "1") -> Response:
-        """Plotly figure of a listed good tree; number 1 is the best."""
+        """Plotly figure of a listed good tree. Number 1 is the best."""
         tree = explore.listed_tree(self.get_object(), int(number))
         if tree is None:
             raise NotFound(

@@ -162,7 +162,7 @@ HIDDEN = """(() => {
 
 @pytest.mark.slow
 def test_every_mode_is_accessible_and_fits(opened, small):
-    """Each mode is loaded once; width and theme change on the open page."""
+    """Each mode is loaded once. Width and theme change on the open page."""
     page = opened(small)
     found = []
     for mode in MODES:

@@ -94,7 +94,7 @@ def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
 
 
 def name_of(route: str) -> str:
-    """Return the route as the table writes it, without spaces; the root is `/`."""
+    """Return the route as the table writes it, without spaces. The root is `/`."""
     return route.replace(" ", "") or "/"
 
 

@@ -95,7 +95,7 @@ def package(tmp_path):
 
 
 def shown(package: Path, cache: Path | str, show: str = SHOW, **environment: str) -> list[str]:
-    """Return the output of a new process without kernels; without `cache` it chooses a folder itself."""
+    """Return the output of a new process without kernels. Without `cache` it chooses a folder itself."""
     script = package / "show.py"
     script.write_text(BEGIN + show)
     ended = start(script, package, cache, folder=package, **environment).wait(600)

@@ -32,6 +32,6 @@ added_tabs: list[str] = []
 
 
 def register_tab(name: str) -> None:
-    """Register a tab by its dotted name; it precedes the last tab. Apps call this in `ready`."""
+    """Register a tab by its dotted name. It precedes the last tab. Apps call this in `ready`."""
     if name not in added_tabs:
         added_tabs.append(name)

@@ -220,7 +220,7 @@ def subject_digest(subject: str) -> str:
 
 
 def new_id(now: int) -> bytes:
-    """Return a UUIDv7 of this moment (ns since 1970). Its last 32 bits are 0; they count the rows of a call."""
+    """Return a UUIDv7 of this moment (ns since 1970). Its last 32 bits are 0, and count the rows of a call."""
     random = int.from_bytes(os.urandom(6), "big")
     value = (now // 1_000_000 & (1 << 48) - 1) << 80 | 7 << 76 | (random >> 30 & 0xFFF) << 64 | 2 << 62
     return (value | (random & (1 << 30) - 1) << 32).to_bytes(16, "big")

@@ -22,7 +22,7 @@ from trainer.tree.splits import Interval, Linear, Threshold
 
 
 def _valid(figure):
-    """Return the figure as Plotly's own class, which refuses unknown attributes and values; it must be plain JSON."""
+    """Return the figure as Plotly's own class, which refuses unknown attributes and values. It must be plain JSON."""
     return go.Figure(json.loads(json.dumps(figure, allow_nan=False)))
 
 

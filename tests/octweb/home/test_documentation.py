@@ -72,7 +72,7 @@ def test_nothing_else_is_served(client, site, page):
     "page", ["../secret.html", "methods/../../secret.html", "linked.html", ".hidden", "/etc/passwd", "a\0b"]
 )
 def test_no_file_of_another_place_is_found(site, page):
-    """The view is called directly, since a client may normalise the address."""
+    """The view is called directly, because a client may normalise the URL."""
     assert file_of(site, page) is None
 
 

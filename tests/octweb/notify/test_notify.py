@@ -124,7 +124,7 @@ def test_an_experiment_is_told_of_once_with_its_last_candidate(hook, owner, data
 
 @pytest.mark.parametrize("path", ["/moved", "/broken"])
 def test_failing_address_is_switched_off_after_failures(hook, owner, ended_run, path):
-    """Redirects are not followed; each message is tried `MAX_TRIES` times."""
+    """Redirects are not followed. Each message is tried `MAX_TRIES` times."""
     url, received = hook
     wish = Wish.objects.create(user=owner, webhook=url + path)
     for _ in range(MAX_FAILURES + 2):

@@ -162,7 +162,7 @@ def test_slow_name_server_ends_at_the_deadline(serve, monkeypatch):
 
 
 def test_connection_goes_to_the_address_that_was_checked(serve, settings, monkeypatch):
-    """DNS first returns a public address and then this machine; only the first answer may count."""
+    """DNS first returns a public address and then this machine. Only the first answer may count."""
     settings.WEBHOOK_HOSTS = []
     public = ("2606:4700::1111", 80, 0, 0)
     private = ("127.0.0.1", 80)

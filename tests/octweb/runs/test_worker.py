@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 def wait_for(condition, seconds=600):
-    """Return the value of a condition once it is true; fail after a time that suits slow machines."""
+    """Return the value of a condition once it is true. Fail after a time that suits slow machines."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = condition()

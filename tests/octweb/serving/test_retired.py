@@ -110,7 +110,7 @@ def test_dry_run_takes_only_0_and_1(client_of, owner, approved):
 
 
 def test_retired_model_that_was_never_approved_stays_unknown(client_of, owner, stranger, staff, model):
-    """A rejected model can be retired; nobody but its owner and administrators knew of it."""
+    """A rejected model can be retired. Only its owner and administrators knew of it."""
     actions.ask_for_approval(model, by=owner)
     actions.reject(model, by=staff, reason="Too few rows.")
     actions.retire(model, by=owner)

@@ -246,7 +246,7 @@ def test_the_sweep_finds_the_best_line(block):
 @pytest.mark.parametrize("measure", MEASURE_NAMES)
 @pytest.mark.parametrize("levels", [None, 30])
 def test_the_sweep_of_many_points_agrees_with_the_search(measure, levels):
-    """Enough points for the radix sort; one far point squeezes all directions from it into few digits."""
+    """There are enough points for the radix sort. One far point forces all directions from it into few digits."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(420, 2)) if levels is None else rng.integers(0, levels, (420, 2)).astype(float)
     X[0] = 10_000, 20_000
@@ -261,7 +261,7 @@ def test_the_sweep_of_many_points_agrees_with_the_search(measure, levels):
 
 
 def test_search_over_hundreds_of_classes_checks_clock_as_often():
-    """Bounds of a box take a time that grows with the classes; a box without any points to sort is work, too."""
+    """The time for the bounds of a box grows with the classes, so even a box without points to sort is work."""
     rng = np.random.default_rng(0)
     points = pair_of(rng.normal(size=(600, 2)), rng.permutation(np.arange(600) % 300), 300)
     split = search_pair(

@@ -204,7 +204,7 @@ def test_pruning_by_cross_validation_keeps_the_proofs():
 
 @pytest.mark.parametrize("last", [1, 3])
 def test_limit_in_cross_validation_keeps_finished_folds(last):
-    """It is said that the limit struck; without a finished fold the tree stays as it was grown."""
+    """The reached limit is reported. Without a finished fold the tree stays as it was grown."""
     X, y = moons()
     table = numeric_table(X)
     labels = Labels(name="y", classes=("a", "b", "c"), codes=y.astype(np.int32))

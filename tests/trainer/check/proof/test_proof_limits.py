@@ -120,7 +120,7 @@ def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
 
 
 def test_a_bound_that_is_not_met_needs_no_more_than_it_says():
-    """A time limit ended the search; a proof of the optimum would have many more steps."""
+    """A time limit ended the search. A proof of the optimum would have many more steps."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (60, 9)).astype(np.uint8)
     y = rng.integers(0, 2, 60).astype(np.int32)
