@@ -43,13 +43,13 @@ def _uses_database(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def count(pytestconfig) -> int:
-    """Number of random instances for each variant on each back end."""
+    """Provide the number of random instances for each variant on each back end."""
     return pytestconfig.getoption("--instances")
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """Folder of the shared benchmark data. The test is skipped where they are absent."""
+    """Provide the folder of the shared benchmark data. The test is skipped where they are absent."""
     folder = bench_data()
     if not (folder / "manifest.json").exists():
         pytest.skip("the shared benchmark data are not here; set OCTWEB_BENCH_DATA")
@@ -58,7 +58,7 @@ def data_folder() -> Path:
 
 @pytest.fixture
 def media(settings, tmp_path):
-    """Folder for the uploaded files of this test. Static files need no manifest."""
+    """Provide the folder for the uploaded files of this test. Static files need no manifest."""
     settings.MEDIA_ROOT = tmp_path / "files"
     settings.STORAGES = {
         "default": {

@@ -50,7 +50,7 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory) -> Path:
-    """Copy of the project with the method and the constraint of the page added."""
+    """Provide a copy of the project with the method and the constraint of the page added."""
     root = tmp_path_factory.mktemp("adding")
     for name in ("trainer", "octweb", "templates", "static"):
         shutil.copytree(ROOT / name, root / name)  # with the compiled modules, which know a source by its time and size

@@ -42,7 +42,10 @@ def call(environment, *command: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def place(tmp_path):
-    """Environment of an installation with this data folder. DATABASE_URL is set only if the test names one."""
+    """Provide the environment of an installation with this data folder.
+
+    DATABASE_URL is set only if the test names one.
+    """
 
     def at(name: str) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("OCTWEB_", "DATABASE_URL"))}

@@ -30,7 +30,7 @@ WORKS = {"info": ":", "pull": ":", "build": ":", "index": ":"}
 
 @pytest.fixture
 def said(tmp_path):
-    """Function that returns what the run prints and its status, if the engine's commands behave as given."""
+    """Provide a function that returns what the run prints and its status, if the engine's commands behave as given."""
 
     def run(wanted="0", **changes):
         folder = tmp_path / "bin"

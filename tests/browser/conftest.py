@@ -36,7 +36,7 @@ CARD = """<section class="card"><header><h2>{name}</h2></header><div class="body
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Headless Chromium. The test is skipped where there is none."""
+    """Provide a headless Chromium. The test is skipped where there is none."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip("no Chromium found; install it (apt-get install chromium)")
@@ -50,7 +50,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def all_windows(browser: Any) -> Windows:
-    """Windows of all tests of this process."""
+    """Provide the windows of all tests of this process."""
     return Windows(browser)
 
 
@@ -75,7 +75,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """URL and folder of a server of the static files, which sends the content security policy of octweb."""
+    """Provide the URL and folder of a server of the static files, which sends the content security policy of octweb."""
     folder = tmp_path_factory.mktemp("site")
     for file in STATIC.iterdir():
         if file.is_file():
@@ -90,7 +90,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
 
 @pytest.fixture
 def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
-    """Function that opens a page with figures and waits until all of them are drawn.
+    """Provide a function that opens a page with figures and waits until all of them are drawn.
 
     It takes the figures by name, and a theme and a width.
     """
@@ -117,7 +117,7 @@ def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
 
 @pytest.fixture
 def page(windows, live_server):
-    """Page that collects every script error and every refusal by the content security policy in `trouble`."""
+    """Provide a page that collects every script error and every refusal by the content security policy in `trouble`."""
     page = windows.page()
     page.trouble = []
     complaints(page, page.trouble, only="error", but="status of 4")

@@ -24,7 +24,7 @@ PASSWORD = "a long password"
 
 @pytest.fixture
 def folder(owner, media, tmp_path):
-    """Folder with tree.pmml, which has random thresholds, and text.pmml, which is not PMML.
+    """Provide a folder with tree.pmml, which has random thresholds, and text.pmml, which is not PMML.
 
     The rows are a data set of the owner.
     """
@@ -43,7 +43,7 @@ def folder(owner, media, tmp_path):
 
 @pytest.fixture
 def page(windows, live_server):
-    """Page of a signed-in user. Anything on the console fails the test."""
+    """Provide a page of a signed-in user. Anything on the console fails the test."""
     found = windows.page(bypass_csp=True)
     trouble = []
     complaints(found, trouble)

@@ -43,7 +43,7 @@ RANDOM = 10_000
 
 @pytest.fixture(scope="module")
 def large():
-    """Tree of 64 leaves with splits of every kind, and its training rows."""
+    """Provide a tree of 64 leaves with splits of every kind, and its training rows."""
     rng = np.random.default_rng(8)
     rows = drawn(rng, TRAINING)
     kinds = [

@@ -67,7 +67,7 @@ def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, sma
 
 @pytest.fixture
 def deep(owner, media):
-    """Tree of depth 8 over columns with long names.
+    """Provide a tree of depth 8 over columns with long names.
 
     Each row meets up to eight splits, and many changes alter its answer.
     """
@@ -230,7 +230,10 @@ def test_the_public_page_needs_no_account(windows, live_server, small, owner, st
 
 @pytest.fixture
 def grades(owner, staff, media):
-    """Tree over whole grades and absences, with a public page. No split uses the column `shoe` of the table."""
+    """Provide a tree over whole grades and absences, with a public page.
+
+    No split uses the column `shoe` of the table.
+    """
     rng = np.random.default_rng(5)
     X = np.column_stack([rng.integers(20, 91, 200), rng.integers(0, 12, 200), rng.integers(35, 47, 200)])
     labels = np.where(X[:, 0] > 55, "pass", "fail")

@@ -28,7 +28,7 @@ def built(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def opened(browser):
-    """Function that opens a URL in a window of a given width. It keeps what the browser complains about."""
+    """Provide a function that opens a URL in a window of a given width. It keeps what the browser complains about."""
     contexts = []
 
     def show(address: str, *, width: int = 1440):

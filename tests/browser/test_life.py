@@ -22,7 +22,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def watched(owner, staff, media):
-    """Model with an alarm. It was approved 120 days ago, and the share of its largest leaf grows from day 60 on."""
+    """Provide a model with an alarm.
+
+    It was approved 120 days ago, and the share of its largest leaf grows from day 60 on.
+    """
     model = registry.register(owner=owner, document=trained("cart", folds=3), dataset=None, title="Small cart")
     registry.ask_for_approval(model, by=owner)
     registry.approve(model, by=staff, reason="A test.")

@@ -37,13 +37,13 @@ IN_SIGHT = (
 
 @pytest.fixture
 def wished(owner, dataset, documents):  # noqa: F811
-    """Workbench tree under two constraints that cost rows."""
+    """Provide a workbench tree under two constraints that cost rows."""
     return registry.register(owner=owner, document=documents[0], dataset=dataset, title="A tree with a longer title")
 
 
 @pytest.fixture
 def places(owner, dataset):  # noqa: F811
-    """URLs of pages that have content."""
+    """Provide the URLs of pages that have content."""
     run = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Small")
     registry.ask_for_approval(model, by=owner, reason="For the counters.")

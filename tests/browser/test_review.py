@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def as_user(windows, live_server, media):
-    """Function that returns a page of a signed-in user.
+    """Provide a function that returns a page of a signed-in user.
 
     Console lines fail the test, except those about missing pages.
     """
@@ -237,7 +237,7 @@ def test_who_looks_away_is_told_when_a_run_ends(as_user, live_server, owner, dat
 
 @pytest.fixture
 def experiment(owner, dataset):  # noqa: F811
-    """Experiment with two waiting candidates. `done` ends the first one."""
+    """Provide an experiment with two waiting candidates. `done` ends the first one."""
     return experiments.start(
         owner=owner, dataset=dataset, candidates=[{"method": "cart"}, {"method": "exact"}], folds=3, test_share=0.2
     )

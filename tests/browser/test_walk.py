@@ -215,7 +215,7 @@ def request_of(url, token):
 
 @pytest.fixture
 def data_file(tmp_path):
-    """File of the banknote data if the shared data are available, else scikit-learn's breast cancer data."""
+    """Provide the banknote data if the shared data are available, else scikit-learn's breast cancer data."""
     from tests.conftest import bench_data
 
     shared = bench_data() / "banknote.csv"

@@ -51,7 +51,7 @@ def stored(owner, name, columns, X, labels, *, method="cart", **parameters):
 
 @pytest.fixture
 def twenty(owner, media):
-    """Tree of depth 6 for 20 classes."""
+    """Provide a tree of depth 6 for 20 classes."""
     rng = np.random.default_rng(1)
     X = rng.uniform(0, 4, (1500, 4))
     codes = 5 * X[:, 0].astype(int) + np.minimum(4, (X[:, 1] * 1.25).astype(int))
@@ -69,7 +69,7 @@ def complete(level: int) -> Draft:
 
 @pytest.fixture
 def wide(owner, media):
-    """Tree with 64 leaves over 60 columns, whose long names differ in two digits."""
+    """Provide a tree with 64 leaves over 60 columns, whose long names differ in two digits."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(900, 60))
     labels = np.where(rng.random(900) < 0.5, "agrees with the question", "does not agree with it")
@@ -88,7 +88,7 @@ def wide(owner, media):
 
 @pytest.fixture
 def planes(owner, media):
-    """Tree of one hyperplane over 60 columns."""
+    """Provide a tree of one hyperplane over 60 columns."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(160, 60))
     labels = np.where(X[:, 14] + X[:, 24] - X[:, 3] > 0, "yes", "no")
@@ -99,7 +99,7 @@ def planes(owner, media):
 
 @pytest.fixture
 def small(owner, media):
-    """Small tree of two classes with unseen rows."""
+    """Provide a small tree of two classes with unseen rows."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(400, 3))
     labels = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.4 * rng.normal(size=400) > 0, "good", "bad")
@@ -108,7 +108,10 @@ def small(owner, media):
 
 @pytest.fixture
 def opened(windows, live_server):
-    """Function that signs in and opens a page of a model. Anything on the console fails the test at its end."""
+    """Provide a function that signs in and opens a page of a model.
+
+    Anything on the console fails the test at its end.
+    """
     trouble = []
 
     def open_page(model, query="", *, width=1440, dark=False, **more):

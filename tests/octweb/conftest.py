@@ -48,7 +48,7 @@ def approved(model, staff):
 
 @pytest.fixture
 def client_of(db):
-    """Function that creates an API client with a token of a user, or without a token if no user is given."""
+    """Provide a function that creates an API client with a token of a user, or without a token if no user is given."""
 
     def make(user=None, **changes):
         client = APIClient(raise_request_exception=True)

@@ -242,7 +242,7 @@ def api_client(user, cookies: SimpleCookie | None = None) -> APIClient:
 
 @pytest.fixture
 def clients(owner, stranger, staff, django_user_model) -> dict[str, Callable[[], APIClient]]:
-    """Functions that return a new client of each role, because URLs may end a session."""
+    """Provide functions that return a new client of each role, because URLs may end a session."""
     visitor = django_user_model.objects.create_user("visitor")
     now = timezone.now()
     Visit.objects.create(user=visitor, begun=now, until=now + timedelta(days=1), origin="somewhere")

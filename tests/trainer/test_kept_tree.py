@@ -25,7 +25,7 @@ def request_():
 
 @pytest.fixture
 def progress(request_, tmp_path):
-    """File of the progress of a training that ended. Its lines are as they were during the training."""
+    """Provide the file of the progress of a training that ended. Its lines are as they were during the training."""
     stream = io.StringIO()
     problem = training_problem(request_)
     train(request_, sink=progress_writer(stream, lambda: problem))

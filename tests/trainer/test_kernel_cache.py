@@ -72,7 +72,7 @@ def test_the_setting_of_numba_is_left_as_it_was():
 
 @pytest.fixture
 def package(tmp_path):
-    """Shared kernels and kernels of a family, each calling another."""
+    """Provide shared kernels and kernels of a family, each calling another."""
     sources = {
         "kernels/__init__.py": "",
         "kernels/compiled.py": Path(compiled.__file__).read_text(),

@@ -192,7 +192,7 @@ def hard():
 
 @pytest.fixture
 def pressed():
-    """Presses Ctrl-C half a second from now, again and again as often as asked, until the test is over."""
+    """Provide a function that presses Ctrl-C every half second, `times` times at most, until the test is over."""
     # a shell lets jobs in the background ignore this signal
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     over = threading.Event()

@@ -119,7 +119,7 @@ def test_category_that_a_table_cannot_hold_is_named(frame, tmp_path):
 
 @pytest.fixture
 def claimless(array, tmp_path):
-    """Paths of a file that contains only a tree, and of the table of its training."""
+    """Provide the paths of a file that contains only a tree, and of the table of its training."""
     X, y = array
     make_classifier("exact", depth=2).fit(X, y).tree_.save(tmp_path / "tree.json")
     return tmp_path / "tree.json", written(tmp_path / "rows.csv", X, y)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def reviewed(owner, staff, stranger):
-    """Model that was trained, sent back, approved, shared and exported."""
+    """Provide a model that was trained, sent back, approved, shared and exported."""
     model = actions.register(owner=owner, document=trained("cart", depth=2), dataset=None, title="Small cart")
     actions.ask_for_approval(model, by=owner, reason="please")
     actions.ask_back(model, by=staff, reason="say what −7 means")

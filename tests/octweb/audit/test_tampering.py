@@ -90,7 +90,7 @@ FREE = {
 
 @pytest.fixture
 def model(owner, staff, stranger, media):
-    """Model with its data set, approved, served and shared."""
+    """Provide a model with its data set, approved, served and shared."""
     lines = [f"{i % 17},{i % 5},{'yes' if i % 17 > 8 else 'no'}" for i in range(120)]
     file = io.BytesIO(("a,b,answer\n" + "\n".join(lines) + "\n").encode())
     dataset = datasets.create(owner=owner, file=file, source_name="small.csv", target="answer")

@@ -21,7 +21,7 @@ def job(media, model):
 
 @pytest.fixture
 def work(settings, tmp_path):
-    """Function that runs a job with a real child process, as a worker would, and returns its status."""
+    """Provide a function that runs a job with a real child process, as a worker would, and returns its status."""
     from octweb.batch.tasks import predict_batch
 
     settings.DATA_DIR = tmp_path / "data"

@@ -28,7 +28,7 @@ ROWS = 300  # the child that is held processes them in three pieces
 
 @pytest.fixture
 def hold(tmp_path, monkeypatch):
-    """File that holds child processes after their first piece of rows while it exists.
+    """Provide a file that holds child processes after their first piece of rows while it exists.
 
     So no test depends on their speed.
     """

@@ -31,19 +31,19 @@ def spool(settings, tmp_path):
 
 @pytest.fixture
 def smaller(register, model):
-    """Version 2 of the model, a tree of depth 1."""
+    """Provide version 2 of the model, a tree of depth 1."""
     return register(document=trained("cart", depth=1))
 
 
 @pytest.fixture
 def challenge(approved, smaller, owner):
-    """Challenge of a model of which only counts are stored."""
+    """Provide a challenge of a model of which only counts are stored."""
     return actions.name_challenger(approved, smaller, by=owner)
 
 
 @pytest.fixture
 def recorded_challenge(model, smaller, staff, owner):
-    """Challenge of a model whose answers are recorded."""
+    """Provide a challenge of a model whose answers are recorded."""
     lifecycle.ask_for_approval(model, by=model.owner)
     recorded = lifecycle.approve(model, by=staff, recording=Recording.FULL)
     return actions.name_challenger(recorded, smaller, by=owner)

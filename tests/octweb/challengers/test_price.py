@@ -40,7 +40,7 @@ ROWS = 60
 
 @pytest.fixture
 def recorded(register, owner, staff):
-    """Recorded tree of four leaves on a number and a column of words."""
+    """Provide a recorded tree of four leaves on a number and a column of words."""
     model = register(document=trained("cart", depth=2))
     lifecycle.ask_for_approval(model, by=owner)
     return lifecycle.approve(model, by=staff, recording=Recording.FULL)
@@ -48,7 +48,7 @@ def recorded(register, owner, staff):
 
 @pytest.fixture
 def outcomes(recorded):
-    """Outcomes of sixty decisions except five. Two decisions have a category that did not occur in training."""
+    """Provide the outcomes of sixty decisions except five. Two decisions have a category that did not occur in training."""
     tree = model_file(recorded).tree
     rng = np.random.default_rng(6)
     names = [column.name for column in tree.schema]

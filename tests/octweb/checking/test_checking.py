@@ -37,7 +37,7 @@ def run(supervisor, job):
 
 @pytest.fixture
 def trained(owner, dataset, media):  # noqa: F811
-    """Function that trains as a worker does and returns the model."""
+    """Provide a function that trains as a worker does and returns the model."""
 
     def make(method="exact", **parameters):
         job = runs.enqueue(

@@ -53,7 +53,7 @@ def dataset(owner, media, frame):
 
 @pytest.fixture
 def brought(owner, dataset, frame, tmp_path):
-    """Function that imports a tree of scikit-learn with three leaves, as the upload does."""
+    """Provide a function that imports a tree of scikit-learn with three leaves, as the upload does."""
 
     def make(splitter="random"):
         tree = DecisionTreeClassifier(max_leaf_nodes=3, max_depth=2, splitter=splitter, random_state=0)

@@ -32,7 +32,7 @@ def pauses(monkeypatch):
 
 @pytest.fixture
 def played():
-    """Function that creates a client of a fake server and returns it with the list of its requests.
+    """Provide a function that creates a client of a fake server and returns it with the list of its requests.
 
     The server answers each call with the next of the given functions, responses or errors.
     """
@@ -69,7 +69,7 @@ def problem(status: int, detail: str = "It is wrong.", **headers: str) -> httpx.
 
 @pytest.fixture
 def client_of_user(live_server):
-    """Function that creates a client of the live server with a token of a user."""
+    """Provide a function that creates a client of the live server with a token of a user."""
 
     def make(user, **options):
         _, secret = create_token(owner=user, **options)

@@ -21,7 +21,7 @@ def api(client_of, owner):
 
 @pytest.fixture
 def models(register):
-    """Three models of three days: Birch, Ash and Cedar. Ash has no unseen accuracy."""
+    """Provide three models of three days: Birch, Ash and Cedar. Ash has no unseen accuracy."""
     rows = [("Birch wood", 1, 0.7), ("Ash wood", 2, None), ("Cedar", 3, 0.9)]
     for title, day, unseen in rows:
         model = register(title=title)

@@ -54,13 +54,13 @@ PATHS = ("/", "/m/infer")  # an ordinary call and a prediction
 
 @pytest.fixture
 def proxies():
-    """IP addresses that may state the scheme of a call."""
+    """Provide IP addresses that may state the scheme of a call."""
     return "127.0.0.1"
 
 
 @pytest.fixture
 def client_seconds():
-    """Seconds for which a client may keep a thread waiting."""
+    """Provide the seconds for which a client may keep a thread waiting."""
     return 600
 
 
@@ -472,7 +472,7 @@ class CountedSocket(socket.socket):
 
 @pytest.fixture
 def answer_here():
-    """Function that answers calls in this thread with the worker's `handle`.
+    """Provide a function that answers calls in this thread with the worker's `handle`.
 
     It returns the bytes and the number of writes of each response.
     """

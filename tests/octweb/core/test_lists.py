@@ -53,7 +53,7 @@ def test_data_sets_are_listed_with_their_runs(client, owner, media, sort, django
 
 @pytest.fixture
 def large(owner, media):
-    """Many rows of every kind, each with documents."""
+    """Provide many rows of every kind, each with documents."""
     text = {"words": "x" * 500}
     datasets = Dataset.objects.bulk_create(
         Dataset(owner=owner, name=f"table {i:04}", target="y", rows=3, sha256="0" * 64, profile=text)
@@ -105,7 +105,7 @@ def large(owner, media):
 
 @pytest.fixture
 def made():
-    """Number of rows that were read, by model."""
+    """Provide the number of rows that were read, by model."""
     counts = Counter()
 
     def count(sender, **_):

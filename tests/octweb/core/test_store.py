@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(scope="module")
 def server():
-    """URL of an S3 server in this process."""
+    """Provide the URL of an S3 server in this process."""
     from moto.server import ThreadedMotoServer
 
     found = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -76,7 +76,7 @@ def bucket(server, credentials, settings, tmp_path):
 
 @pytest.fixture
 def elsewhere(settings, tmp_path):
-    """Function that makes this process another host, whose data folder is empty."""
+    """Provide a function that makes this process another host, whose data folder is empty."""
 
     def go(name: str = "there"):
         settings.DATA_DIR = tmp_path / name

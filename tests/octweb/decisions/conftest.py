@@ -20,7 +20,7 @@ ROW = {"width": 3.5, "height": 0.5, "flag": 1, "colour": "red"}
 
 @pytest.fixture(autouse=True)
 def spool(settings, tmp_path):
-    """Folder of the spool. This process writes a new stream to it."""
+    """Provide the folder of the spool. This process writes a new stream to it."""
     settings.DATA_DIR = tmp_path / "data"
     collecting.SCHEMAS.clear()
     WRITER.close()
@@ -38,7 +38,7 @@ def recorded(model, staff):
 
 @pytest.fixture(scope="session")
 def numbers_document():
-    """Document of a model whose columns are all numbers, as the quick path reads them."""
+    """Provide the document of a model whose columns are all numbers, as the quick path reads them."""
     rng = np.random.default_rng(5)
     cells = rng.normal(size=(80, 3)).round(2)
     columns = tuple(
@@ -52,5 +52,5 @@ def numbers_document():
 
 @pytest.fixture
 def ids(recorded):
-    """Ids of twenty decisions about five persons, oldest first."""
+    """Provide the ids of twenty decisions about five persons, oldest first."""
     return record_rows(recorded, 5)

@@ -37,7 +37,7 @@ import check_decisions
 
 @pytest.fixture
 def chain(recorded, monkeypatch):
-    """Ids of thirty records in blocks of eight."""
+    """Provide the ids of thirty records in blocks of eight."""
     monkeypatch.setattr(adding, "BLOCK_RECORDS", 8)
     tree: Tree = model_file(recorded).tree
     rng = np.random.default_rng(2)

@@ -104,7 +104,7 @@ def test_decision_shows_values_path_and_smallest_change(page, ids, recorded):
 
 @pytest.fixture
 def items_model(owner, staff):
-    """Recorded model whose columns are `items`, a name that templates know, and a category."""
+    """Provide a recorded model whose columns are `items`, a name that templates know, and a category."""
     rng = np.random.default_rng(5)
     items = rng.integers(0, 9, 80).astype(float)
     colours = rng.integers(0, 2, 80)

@@ -23,7 +23,7 @@ ALL = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Folder with a dossier that is signed with a separate key."""
+    """Provide a folder with a dossier that is signed with a separate key."""
     from django.conf import settings
 
     folder = tmp_path_factory.mktemp("dossier")
@@ -44,7 +44,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def copy(made, tmp_path, settings):
-    """Copy that a test may change, on the installation that signed it."""
+    """Provide a copy that a test may change, on the installation that signed it."""
     settings.DOSSIER_KEY = made / "key.pem"
     return shutil.copytree(made / "out", tmp_path / "copy")
 

@@ -42,7 +42,7 @@ def run(supervisor, job):
 
 @pytest.fixture
 def model(owner, dataset, media, settings, tmp_path):  # noqa: F811
-    """Model with its rows but without a proof."""
+    """Provide a model with its rows but without a proof."""
     settings.DOSSIER_KEY = tmp_path / "key.pem"
     rows, labels = datasets.load(dataset)
     request = TrainRequest(table=rows, labels=labels, method="cart", parameters={"depth": 2}, test_share=0.3)
@@ -51,7 +51,7 @@ def model(owner, dataset, media, settings, tmp_path):  # noqa: F811
 
 @pytest.fixture
 def proved(model, owner):
-    """Model that a worker trained, with its proof."""
+    """Provide a model that a worker trained, with its proof."""
     job = runs.enqueue(owner=owner, dataset=model.dataset, method="exact", parameters={"depth": 2}, test_share=0.3)
     assert run(TrainingSupervisor, job) == "succeeded"
     job.refresh_from_db()
@@ -186,7 +186,7 @@ def test_old_dossiers_are_removed_but_the_last_one_stays(model, owner):
 
 @pytest.fixture
 def host(settings, tmp_path):
-    """Function that makes this process a host of the compose layout.
+    """Provide a function that makes this process a host of the compose layout.
 
     It has its own data folder, and shares the database, the store and OCTWEB_SECRET_KEY.
     """

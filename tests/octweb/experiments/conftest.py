@@ -33,7 +33,7 @@ def priced_experiment(owner, dataset):  # noqa: F811
 
 @pytest.fixture
 def finish(cart_document):
-    """Function that ends a candidate with the given accuracies or costs of its folds and the given number of leaves."""
+    """Provide a function that ends a candidate with given accuracies or costs of folds and a number of leaves."""
 
     def end(candidate: Candidate, accuracies, leaves=2, costs=(), **summary):
         candidate.records = [

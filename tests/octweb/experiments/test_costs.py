@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def ranked(priced_experiment, finish):
-    """Ranked experiment, in which the candidate with the higher accuracy costs more."""
+    """Provide a ranked experiment, in which the candidate with the higher accuracy costs more."""
     cart, exact = priced_experiment.candidates.all()
     finish(cart, [0.9, 0.9, 1.0], leaves=3, costs=[60.0, 66.0, 63.0])
     finish(exact, [0.7, 0.8, 0.7], leaves=4, costs=[30.0, 33.0, 27.0])

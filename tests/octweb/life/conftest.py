@@ -17,7 +17,7 @@ def _no_counts():
 
 @pytest.fixture
 def counted():
-    """Function that returns the counts of a model in the database: (API, kind, name) → number.
+    """Provide a function that returns the counts of a model in the database: (API, kind, name) → number.
 
     It first writes the counts in memory to the database.
     """

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def year(approved):
-    """Approved model that has been served for 120 days.
+    """Provide an approved model that has been served for 120 days.
 
     From day 60 on, its largest leaf gets half as many rows again.
     """

@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
 @pytest.fixture
 def hook(settings):
-    """Server on this machine, which the settings allow, and what it received."""
+    """Provide a server on this machine, which the settings allow, and what it received."""
     settings.WEBHOOK_HOSTS = ["127.0.0.1"]
     received = []
 

@@ -32,7 +32,7 @@ def turned(document: str) -> str:
 
 @pytest.fixture(params=["cut off", "turned"])
 def damaged(request, register, approved, monkeypatch):
-    """Approved model with another document, beside a good one of another family."""
+    """Provide an approved model with another document, beside a good one of another family."""
     monkeypatch.setattr(model_files, "_cache", model_files.DocumentCache())
     register(title="A good one", document=trained("cart", depth=1))
     text = approved.document[:-40] if request.param == "cut off" else turned(approved.document)

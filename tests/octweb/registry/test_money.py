@@ -18,7 +18,7 @@ from trainer.training.run import TrainRequest, train
 
 @pytest.fixture
 def table(owner, media):
-    """Data set of 200 rows with two numeric columns, for which some answers are wrong."""
+    """Provide a data set of 200 rows with two numeric columns, for which some answers are wrong."""
     rng = np.random.default_rng(7)
     X = rng.integers(0, 30, (200, 2)) / 2
     y = np.where(X[:, 0] + 0.5 * X[:, 1] + rng.normal(0, 3, 200) > 10, "good", "bad")

@@ -52,7 +52,7 @@ def request_of(dataset):  # noqa: F811
 
 @pytest.fixture
 def documents(request_of):
-    """Model files with and without constraints."""
+    """Provide model files with and without constraints."""
     session = WorkbenchSession(request_of)
     found = [session.result(session.complete(wishes, session.monitor()), session.monitor()) for wishes in (WISHES, ())]
     return [result.model.to_json() for result in found]

@@ -26,7 +26,7 @@ UNSEEN = 30
 
 @pytest.fixture(params=["run", "workbench"])
 def document(request, dataset):  # noqa: F811
-    """Document of a run with folds and a test share, or of a version saved on a workbench."""
+    """Provide the document of a run with folds and a test share, or of a version saved on a workbench."""
     table, labels = stored.load(dataset)
     given = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2}, test_share=0.25, folds=5)
     if request.param == "run":

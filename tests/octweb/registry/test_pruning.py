@@ -25,7 +25,7 @@ def _media(media):
 
 @pytest.fixture
 def grown(table, owner):  # noqa: F811
-    """Tree that was grown without pruning and has idle splits."""
+    """Provide a tree that was grown without pruning and has idle splits."""
     model = trained_on(table, owner, depth=6, min_leaf=1, pruning="0")
     assert idle_questions(model_file(model).tree)
     return model

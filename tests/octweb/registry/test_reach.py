@@ -33,7 +33,7 @@ def _trained(path, **parameters):
 
 @pytest.fixture
 def rows(tmp_path_factory):
-    """File of the small table with two classes."""
+    """Provide the file of the small table with two classes."""
     path = tmp_path_factory.getbasetemp() / "two.csv"
     # Renaming the third class to the second one leaves two classes.
     path.write_text(

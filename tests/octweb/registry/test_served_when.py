@@ -31,7 +31,7 @@ def versions(name: str = NAME) -> list[int]:
 
 @pytest.fixture
 def two(model, register, owner, staff):
-    """Versions 1 and 2, served one after the other."""
+    """Provide versions 1 and 2, served one after the other."""
     second = register(document=trained("cart", depth=0))
     return approve(model, staff), approve(second, staff)
 

@@ -169,7 +169,7 @@ def test_a_body_that_is_no_json_is_400(api):
 
 @pytest.fixture
 def model(owner, dataset):
-    """A model with a tree that asks about columns that the data set does not have."""
+    """Provide a model with a tree that asks about columns that the data set does not have."""
     document = json.loads(json.dumps(trained("cart", depth=2)).replace('"width"', '"breadth"'))
     return registry.register(owner=owner, document=document, dataset=dataset, title="Other")
 

@@ -21,7 +21,7 @@ from trainer.tree.file import read_model
 
 @pytest.fixture
 def folder(tmp_path):
-    """Folder with rows.csv, a LightGBM model as text and JSON, and PMML of a good and of a bad tree."""
+    """Provide a folder with rows.csv, a LightGBM model as text and JSON, and PMML of a good and of a bad tree."""
     rng = np.random.default_rng(11)
     frame = pd.DataFrame({"width": rng.integers(0, 9, 120), "height": rng.normal(size=120).round(1)})
     frame["edible"] = np.where((frame["width"] > 3) ^ (frame["height"] > 0), "yes", "no")

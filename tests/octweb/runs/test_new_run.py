@@ -35,7 +35,7 @@ def browser(client, owner, media):
 
 @pytest.fixture
 def state(browser, dataset):
-    """Fields of the form as a browser would send them, and a function that sends a change."""
+    """Provide the fields of the form as a browser would send them, and a function that sends a change."""
     context = browser.get(reverse("runs:new"), {"dataset": dataset.pk}).context
     data = _sent(context)
 

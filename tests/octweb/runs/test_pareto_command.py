@@ -22,7 +22,7 @@ ARGUMENTS = ("--target=y", "--depth=2", "--set=first_trees=cart", "--set=search_
 
 @pytest.fixture
 def rows(tmp_path):
-    """Rows whose class is the exclusive or of two signs.
+    """Provide rows whose class is the exclusive or of two signs.
 
     Two parallel lines separate two opposite corners from the others.
     """

@@ -44,7 +44,7 @@ def best_reward(X, rewards, depth):
 
 @pytest.fixture
 def trial():
-    """Treatments of rows, yes/no columns, and an estimated gain that may be negative."""
+    """Provide treatments of rows, yes/no columns, and an estimated gain that may be negative."""
     rng = np.random.default_rng(3)
     X = rng.integers(0, 2, (60, 3))
     frame = pd.DataFrame(X, columns=["p", "q", "r"])
@@ -140,7 +140,7 @@ def test_rewards_elsewhere_are_refused(trial):
 
 @pytest.fixture
 def posted(owner, media, trial):
-    """Function that posts a run with rewards over REST, and returns the response."""
+    """Provide a function that posts a run with rewards over REST, and returns the response."""
     file = io.BytesIO(trial.to_csv(index=False).encode())
     dataset = datasets.create(owner=owner, file=file, source_name="trial.csv", name="Trial", target="treatment")
     client = APIClient()
@@ -191,7 +191,7 @@ def test_run_with_rewards_that_do_not_fit_is_refused(posted, record, more, words
 
 @pytest.fixture
 def called(trial, tmp_path, capsys):
-    """Function that runs a command on the trial with its rewards, and returns the lines of its output."""
+    """Provide a function that runs a command on the trial with its rewards, and returns the lines of its output."""
     trial.to_csv(tmp_path / "trial.csv", index=False)
     (tmp_path / "rewards.json").write_text(json.dumps(REWARDS))
 

@@ -19,7 +19,7 @@ METHODS = ("bivariate", "exact", "exact-numeric", "bendoct", "cut-h")
 
 @pytest.fixture(scope="module")
 def noise(tmp_path_factory):
-    """Table whose classes depend on no column, so that no search ends soon."""
+    """Provide a table whose classes depend on no column, so that no search ends soon."""
     rng = np.random.default_rng(1)
     path = tmp_path_factory.mktemp("noise") / "t.csv"
     rows = [",".join([*(f"{v:.3f}" for v in rng.normal(size=50)), "ab"[rng.integers(2)]]) for _ in range(600)]

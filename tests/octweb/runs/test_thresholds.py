@@ -22,7 +22,7 @@ EXACT = get("exact")
 
 @pytest.fixture
 def wide(owner, media):
-    """Data set of twelve columns with 300 different numbers each."""
+    """Provide a data set of twelve columns with 300 different numbers each."""
     lines = [",".join([*(f"c{j}" for j in range(12)), "class"])]
     lines += [",".join([*(str((i * (j + 7)) % 307) for j in range(12)), "ab"[i % 2]]) for i in range(300)]
     text = "\n".join(lines).encode()

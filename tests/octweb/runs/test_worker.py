@@ -80,7 +80,10 @@ def jobs_of(process):
 
 @pytest.fixture
 def worker(settings, media, transactional_db, tmp_path_factory):
-    """Function that starts real worker processes on the test database. They are killed at the end of the test."""
+    """Provide a function that starts real worker processes on the test database.
+
+    They are killed at the end of the test.
+    """
     processes = []
 
     def start():

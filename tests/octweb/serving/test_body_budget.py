@@ -25,7 +25,7 @@ AT_ONCE = 8
 
 @pytest.fixture
 def own(monkeypatch, settings) -> BodyBudget:
-    """Unused budget of one MB, without a timeout."""
+    """Provide an unused budget of one MB, without a timeout."""
     settings.MAX_PREDICT_BYTES = MOST
     found = BodyBudget()
     monkeypatch.setattr("octweb.serving.wire.BODY_BUDGET", found)

@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "call.md"
 
 @pytest.fixture
 def called(owner, media, live_server) -> dict[str, str]:
-    """Variables for which the page asks."""
+    """Provide the variables for which the page asks."""
     document = json.loads((ROOT / "docs" / "methods" / "trees" / "exact.json").read_text(encoding="utf-8"))
     model = actions.register(owner=owner, document=document, dataset=None, title="iris")
     secret = create_token(owner=owner, name="loan service", scope=Scope.PREDICT)[1]

@@ -182,7 +182,7 @@ def test_header_holds_whole_notes(client_of, owner, served):
 
 @pytest.fixture
 def flagged(register, owner, staff):
-    """Served model that splits on a column of 0 and 1, and its file."""
+    """Provide a served model that splits on a column of 0 and 1, and its file."""
     rows = np.column_stack([np.arange(40) % 2, np.linspace(0, 9, 40)]).astype(float)
     schema = (ColumnSchema(name="flag", kind=ColumnKind.BINARY), ColumnSchema(name="size", kind=ColumnKind.NUMERIC))
     draft = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
@@ -240,7 +240,7 @@ def test_other_number_in_a_binary_column_is_one_answer(client_of, owner, flagged
 
 @pytest.fixture
 def scored(register, owner, staff):
-    """Served model that splits on a score from -9 to 94, where -99 is a code, and its file."""
+    """Provide a served model that splits on a score from -9 to 94, where -99 is a code, and its file."""
     rows = np.append(np.linspace(-9, 94, 40), -99.0)[:, None]
     schema = (ColumnSchema(name="score", kind=ColumnKind.NUMERIC, special=(-99.0, -98.0)),)
     draft = DraftBranch(split=Threshold(feature=0, threshold=50.0), left=DraftLeaf(label=0), right=DraftLeaf(label=1))

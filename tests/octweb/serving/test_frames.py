@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def open_doors(owner, staff, client_of, tmp_path):
-    """Function that trains on a kind of column and returns the interfaces of its model."""
+    """Provide a function that trains on a kind of column and returns the interfaces of its model."""
 
     def train(kind, options):
         learned = {"missing": "learn"} if "gaps" in kind else {}

@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 
 @pytest.fixture(scope="module")
 def numbers_document():
-    """Document of a tree over columns that are all numbers."""
+    """Provide the document of a tree over columns that are all numbers."""
     table, labels = small_table()
     numbers = Table(columns=table.columns[:3], row_numbers=table.row_numbers)
     return train(
@@ -57,7 +57,7 @@ def secret(owner):
 
 @pytest.fixture
 def ways(monkeypatch):
-    """List of the calls that were answered on the quick path."""
+    """Provide a list of the calls that were answered on the quick path."""
     found = []
     real = quick.answer_of
 

@@ -99,7 +99,7 @@ def listening() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def start(tmp_path, listening) -> Iterator[Callable[..., subprocess.Popen]]:
-    """Function that starts gunicorn with deploy/gunicorn.conf.py on the socket, as systemd does."""
+    """Provide a function that starts gunicorn with deploy/gunicorn.conf.py on the socket, as systemd does."""
     (tmp_path / "who.py").write_text(APPLICATION)
     started = []
 

@@ -47,7 +47,7 @@ def messy_file(tmp_path):
 
 @pytest.fixture
 def messy(messy_file, owner, staff, db):
-    """Model that refuses empty numbers and dates."""
+    """Provide a model that refuses empty numbers and dates."""
     table, labels, _ = load(
         messy_file, target="class", missing={"kind": "category"}, default_missing=MissingPolicy.DROP
     )
@@ -56,7 +56,7 @@ def messy(messy_file, owner, staff, db):
 
 @pytest.fixture
 def learned(messy_file, owner, staff, db):
-    """Same model, but its splits send empty cells to a side."""
+    """Provide the same model with splits that send empty cells to a side."""
     table, labels, _ = load(messy_file, target="class", missing={"kind": "category"})
     return approved(table, labels, owner, staff)
 

@@ -29,7 +29,7 @@ def model(owner, dataset):  # noqa: F811
 
 @pytest.fixture
 def serve(monkeypatch):
-    """Function that runs the session of a workbench until all its steps are answered, and returns the job's status."""
+    """Provide a function that serves a workbench until all its steps are answered, and returns the job's status."""
     monkeypatch.setattr(work, "IDLE_SECONDS", 0.3)
 
     def run(bench):

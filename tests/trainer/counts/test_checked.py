@@ -19,7 +19,7 @@ from trainer.tree.file import write
 
 @pytest.fixture
 def trained(tmp_path):
-    """Folder of counts with folds, and the document of its tree."""
+    """Provide the folder of counts with folds, and the document of its tree."""
     path = write_rows(random_rows(np.random.default_rng(4), classes=3), tmp_path / "rows.csv")
     counts = counted(path, tmp_path / "counts", folds=3, key=KEY)
     model = train_counts(counts, {"leaf_penalty": 0.01}).model

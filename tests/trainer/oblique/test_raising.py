@@ -23,7 +23,7 @@ BARE = {"first_trees": "none", "search_seconds": 0, "time_limit": 60, "threads":
 
 @pytest.fixture
 def alone(monkeypatch):
-    """No bound of planes and no solver: whatever is proved, cases prove it."""
+    """Disable the bound of planes and the solver, so that only cases prove anything."""
     monkeypatch.setattr(Run, "_local", lambda self: None)
     monkeypatch.setattr(Run, "_pack", lambda self: None)
     monkeypatch.setattr(Run, "_master", lambda self: None)

@@ -109,7 +109,7 @@ def table(folder: Path, seed: int) -> Path:
 
 @pytest.fixture(scope="module", params=range(len(SPACES)), ids=lambda k: "-".join(map(str, SPACES[k][1].values())))
 def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
-    """Model, proof and table of a training."""
+    """Provide a model, proof and table of a training."""
     folder = tmp_path_factory.mktemp("proof")
     method, parameters = SPACES[request.param]
     data = table(folder, request.param)

@@ -47,7 +47,7 @@ def document(method: str, parameters: tuple[tuple[str, Any], ...]) -> str:
 
 @pytest.fixture
 def trained(tmp_path):
-    """Function that returns the paths of a separate copy of the model and of its rows."""
+    """Provide a function that returns the paths of a separate copy of the model and of its rows."""
 
     def make(method="exact", **parameters):
         model = tmp_path / "model.json"
