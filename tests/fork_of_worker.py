@@ -1,4 +1,4 @@
-"""Fork server for test workers that is a fork of the worker, and therefore need not load everything again."""
+"""Fork server for test workers: it forks from the worker, so nothing needs to be imported again."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def imported(package: str) -> set[str]:
     return found - sys.stdlib_module_names - {package}
 
 
-# Maps a module to its package. The search of the whole environment takes long, so it runs once.
+# Maps a module to its packages. A scan of the whole environment is slow, so its result is cached.
 owners_of_modules = functools.cache(packages_distributions)
 
 

@@ -88,7 +88,7 @@ def start(
         )
     if model.depth > DEEPEST:
         raise ValidationError(
-            {"model": f"The tree has depth {model.depth}; the search proves nothing beyond {DEEPEST}."}
+            {"model": f"The tree has depth {model.depth}; the search can only prove trees up to depth {DEEPEST}."}
         )
     if not 1 <= days <= MAX_DAYS:
         raise ValidationError({"days": f"{days:,} is not from 1 to {MAX_DAYS:,}."})

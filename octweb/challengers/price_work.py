@@ -38,7 +38,9 @@ class PriceChild(Process):
     """Child process that runs `manage.py convert --compare`. Its last line of output is the result."""
 
     counts: Mapping[str, Any] = MappingProxyType({})
-    own: Mapping[str, int] = MappingProxyType({})  # rows and mistakes as recorded, which the search must find, too
+    own: Mapping[str, int] = MappingProxyType(
+        {}
+    )  # recorded rows and wrong answers; the search must find the same numbers
 
     @property
     def result(self) -> Path:

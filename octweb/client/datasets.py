@@ -122,7 +122,7 @@ class RemoteDataset(Resource):
             change["merge"] = True
         if "column" not in mend or not change:
             raise ValueError(
-                f"'{finding['kind']}' cannot be mended here: {finding['sentence']} Change the file and upload it again."
+                f"'{finding['kind']}' cannot be mended by the client: {finding['sentence']} Change the file and upload it again."
             )
         made = {column["name"] for column in self.columns}.intersection(mend.get("columns", ()))  # of a date
         return [{"name": name, **change} for name in sorted(made) or [mend["column"]]]

@@ -38,7 +38,7 @@ def can_be_seen(text: str) -> bool:
 def file_name(text: str) -> str:
     """Return the last part of the name of an uploaded file. Use it only for display, never as a path.
 
-    Direction marks are removed, not refused, because the user did not choose the name for octweb.
+    Direction marks are removed rather than refused, because the user did not choose the file name for octweb.
     """
     last = PurePosixPath(text.replace("\\", "/")).name
     last = "".join(c for c in last if c not in TURNING)[:255]

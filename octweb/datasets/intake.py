@@ -114,7 +114,7 @@ def model_rows(rows: Path, model: Path) -> dict[str, Any]:
 def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Convert the model of another program in the file `foreign`, and evaluate it on stored rows.
 
-    `said` has target, name, classes and form. Return the model document.
+    `said` has target, name, classes and form. Return a dictionary with the model file as `document`.
     """
     # this imports the training code, which no other command here needs
     from trainer.convert import convert, count_rows, form_of

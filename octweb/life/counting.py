@@ -58,7 +58,7 @@ def add_counts(counts: Mapping[Key, int]) -> int:
         for key, number in counts.items():
             if key.model in known:
                 numbers[_row_key(key)] += number
-        # all processes lock rows in the same order, which excludes deadlocks
+        # all processes lock rows in the same order, which prevents deadlocks
         rows = [_values(key, number) for key, number in sorted(numbers.items())]
         with connection.cursor() as cursor:
             cursor.executemany(_statement(), rows)

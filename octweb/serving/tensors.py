@@ -39,7 +39,7 @@ TEXT = "BYTES"
 FLOATING = {"FP16", "FP32", "FP64"}
 INTEGER = TYPES.keys() - FLOATING - {"BOOL"}
 BASE64 = "base64"
-# Names from MLServer. Numbers, frames and texts stay as they are. BASE64 texts are decoded.
+# Content types of MLServer. Only BASE64 texts are decoded; values of the other types are used as they are.
 CONTENT_TYPES = ("np", "pd", "str", BASE64)
 JSON_LENGTH = "Inference-Header-Content-Length"
 

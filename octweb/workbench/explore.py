@@ -308,7 +308,7 @@ def _costs_of(bench: Workbench) -> dict[str, str] | None:
         return None
     try:
         costs = read_costs(bench.parameters, setting_names_of(bench))
-    except ParameterError:  # the costs are rewards, whose columns cannot be read as answers
+    except ParameterError:  # `read_costs` refuses rewards; only their unit is needed here
         return {"unit": str(bench.parameters.get("cost_unit") or "")}
     return None if costs is None else {"unit": costs.unit}
 

@@ -18,7 +18,7 @@ UNDER_WAY = """[...document.querySelectorAll('.figure, [hx-trigger=load]')].filt
 def until(page: Any, expression: str) -> None:
     """Wait until an expression is true.
 
-    Playwright's own function would evaluate the expression inside the page, which the page's policy may forbid.
+    `page.wait_for_function` polls with `eval`, which the page's Content-Security-Policy may forbid.
     """
     end = time.monotonic() + PATIENCE
     while not page.evaluate(expression):

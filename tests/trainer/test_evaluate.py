@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare
 
 from tests.seeds import seeds
+from trainer.cli.command import CommandError
+from trainer.cli.evaluate import note_failures
 from trainer.data.folds import stratified_folds
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, average_ranks, compare, report, run_study
@@ -241,3 +245,15 @@ def test_numbers_have_most_groups_with_enough_rows(seed):
         assert len(labels) == min(4, max(2, len(values) // FEWEST))
     if len(values) >= 2 * FEWEST + 10:
         assert sizes.min() >= FEWEST or len(labels) == 2
+
+
+@pytest.mark.parametrize(("failed", "refused"), [((1, 2), False), ((3, 0), False), ((3, 3), True)])
+def test_evaluation_fails_only_if_every_fold_failed(failed, refused, capsys):
+    cells = [
+        SimpleNamespace(variant="exact", dataset=f"table {k}", folds=3, failed=n, error="no memory")
+        for k, n in enumerate(failed)
+    ]
+    expected = pytest.raises(CommandError, match="every fold") if refused else nullcontext()
+    with expected:
+        note_failures(SimpleNamespace(cells=cells))
+    assert f"{failed[0]} folds failed: no memory" in capsys.readouterr().err

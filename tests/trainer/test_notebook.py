@@ -82,7 +82,7 @@ def test_a_tree_shows_itself_without_a_network(leaves, classes):
     assert found.open == []
     assert found.addresses == []
     assert "script" not in found.seen
-    # Each drawn card has its whole rule as a title, and the rules as text contain all of them.
+    # The root's card has its whole rule as a title, and the rules as text contain every split.
     assert hover_text(tree, tree.nodes[0]) in unescape(text)
     plain = unescape(text)
     for node in tree.nodes:

@@ -29,6 +29,7 @@ from trainer.errors import DataError, ParameterError
 from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, report, run_study
 from trainer.evaluate.folded import with_folds
 from trainer.evaluate.page import evaluation_page
+from trainer.evaluate.tables import StudyReport
 from trainer.evaluate.verdict import summary_members
 from trainer.methods.base import Method
 from trainer.registry import METHODS, get
@@ -129,11 +130,16 @@ def _evaluate(options: Options) -> None:
         print(json.dumps(comparison.to_json() | summary, allow_nan=False))
     else:
         print(comparison.to_markdown(), end="")
-    failed = [cell for cell in comparison.cells if cell.failed]
-    for cell in failed:
-        note(f"{cell.variant} on {cell.dataset}: {cell.failed} folds failed: {cell.error}")
-    if len(failed) == len(comparison.cells):
-        raise CommandError("no fold of any method ended with a tree. The notes above state the reasons")
+    note_failures(comparison)
+
+
+def note_failures(comparison: StudyReport) -> None:
+    """Print a note for each method and data set with failed folds; raise CommandError if no fold at all ended with a tree."""
+    for cell in comparison.cells:
+        if cell.failed:
+            note(f"{cell.variant} on {cell.dataset}: {cell.failed} folds failed: {cell.error}")
+    if all(cell.failed == cell.folds for cell in comparison.cells):
+        raise CommandError("every fold of every method failed. The notes above state the reasons")
 
 
 def _print_fold(record: FoldRecord, finished: int, total: int) -> None:

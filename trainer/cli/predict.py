@@ -103,7 +103,7 @@ def run(options: Options) -> int:
             print(json.dumps({"error": error_text(error), "problems": problems}))
         raise CommandError(error_text(error)) from error
     except MemoryError as error:
-        raise CommandError("out of memory. Predict the rows in several files, or send Parquet") from error
+        raise CommandError("out of memory. Split the rows into several files, or use Parquet") from error
     for text in summary.notes:
         note(text)
     if summary.known:

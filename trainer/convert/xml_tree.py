@@ -1,4 +1,4 @@
-"""Parse untrusted XML: no document types, entities or fetches, bounded size."""
+"""Parse untrusted XML: refuse DTDs, entities and external references, and limit its size."""
 
 from __future__ import annotations
 

@@ -110,12 +110,14 @@ def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> 
         if parameter.name in ASKED and settings[parameter.name] == stated.get(parameter.name):
             continue
         reason = (
-            "was chosen when the rows were counted: count again"
+            "was fixed when the rows were counted. Count again"
             if parameter.name in ASKED
-            else "needs rows: train from the table"
+            else "needs the rows. Train from the table"
         )
         raise ParameterError(
-            {parameter.name: f"it {reason}. With counts, only these settings are possible: {', '.join(KEPT)}."}
+            {
+                parameter.name: f"it {reason}. With counts you can change {', '.join(KEPT)}, and the limits of the search."
+            }
         )
     if settings["depth"] is None or settings["depth"] > counts.depth:
         raise ParameterError(

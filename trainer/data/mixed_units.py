@@ -111,7 +111,7 @@ def _levels(table: Table) -> list[tuple[Column, int]]:
 
 
 def _above_gap(logs: FloatArray) -> BoolArray | None:
-    """Return the numbers above the widest gap; None if another gap is nearly as wide."""
+    """Return a mask of the numbers above the widest gap; None if another gap is nearly as wide."""
     ordered = np.sort(logs)
     gaps = np.diff(ordered)
     at = int(gaps.argmax())

@@ -56,7 +56,9 @@ def check_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str
             )
         if not words or len(words) > MOST_REASON:
             raise ParameterError(
-                {"reasons": f"the reason for '{wish[:120]}' has {len(words)} characters. Write 1 to {MOST_REASON}."}
+                {
+                    "reasons": f"the reason for '{wish[:120]}' has {len(words)} characters. Write 1 to {MOST_REASON} characters."
+                }
             )
         out[wish.strip()] = words
     return out

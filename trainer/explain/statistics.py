@@ -140,7 +140,7 @@ def step_at_most(bound: float, decimals: int | None) -> float:
 
 
 def step_above(bound: float, decimals: int | None) -> float:
-    """Return the smallest value with these decimals that is > `bound`, a finite number."""
+    """Return the smallest number with `decimals` decimals above `bound`, a finite number; the next double if `decimals` is None."""
     if decimals is None:
         return math.nextafter(bound, math.inf)
     step = Decimal(1).scaleb(-decimals)

@@ -59,7 +59,7 @@ def upper_seconds(cost: CostModel, size: ProblemSize) -> float:
 
 
 def _search_seconds(size: ProblemSize, unit: float) -> float:
-    """Return the seconds of a search that grows with the number of split combinations."""
+    """Estimate the seconds of a search whose time grows with the number of split combinations."""
     return unit * size.n * size.F * 6.0 ** (2 * max(1, size.d) - 2)
 
 

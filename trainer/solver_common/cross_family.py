@@ -42,7 +42,7 @@ def method(method_id: str) -> Method:
 
 
 def method_for(role: Role) -> Method:
-    """Return the method of the registry that has a role."""
+    """Return the registered method with this role."""
     declaration: Method = import_module(METHODS).method_for(role)
     return declaration
 

@@ -122,7 +122,7 @@ def good_trees_method() -> Method:
 
 
 def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
-    """Return whether all good trees are counted with these settings."""
+    """Return whether good trees can be counted with these settings."""
     if parameters.get("depth", 0) is None:
         return False
     return method == good_trees_method().id and not any(parameters.get(name) for name in (*LIMITS, "column_price"))
@@ -513,7 +513,11 @@ def check_good_request(request: GoodRequest, names: SettingNames) -> None:
 def check_slack(request: GoodRequest, has_costs: bool) -> None:
     """Raise ParameterError for a tolerance or a filter that does not apply to answers with costs, or without."""
     if request.slack_cost is not None and not has_costs:
-        raise ParameterError({"slack_cost": "no answer has a cost. Give costs, or a share or a number of rows."})
+        raise ParameterError(
+            {
+                "slack_cost": "it needs costs of answers. Give costs, or use slack (a share) or slack_rows (a number of rows)."
+            }
+        )
     if not has_costs:
         return
     if request.slack_rows is not None:

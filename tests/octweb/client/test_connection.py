@@ -405,7 +405,7 @@ def test_findings_are_mended_by_one_change_per_column(played):
         ],
         "target": "y",
     }
-    with pytest.raises(ValueError, match="'no_header' cannot be mended here: The first line is a row"):
+    with pytest.raises(ValueError, match="'no_header' cannot be mended by the client: The first line is a row"):
         dataset.confirm(mend=[{"kind": "no_header", "sentence": "The first line is a row.", "mend": {"header": False}}])
 
 

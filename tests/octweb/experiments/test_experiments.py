@@ -69,7 +69,7 @@ def test_the_exact_search_gets_the_thresholds_that_it_can_prove(dataset):
 
     few = tried()
     assert {depth for depth, _ in few} == {1, 2, 3, 4, 5}
-    dataset.rows = 10**9  # with so many rows, three columns mean few features
+    dataset.rows = 10**9  # with so many rows, only few thresholds per column can be proved in the time
     many = tried()
     assert {depth for depth, _ in many} == {1, 2, 3, 4}  # a tree of five levels could not be proved in the time
     assert many[max(many)] < max(few.values())

@@ -215,5 +215,5 @@ def test_what_counts_rows_of_a_class_is_refused_beside_costs(request_, name):
 def test_an_amount_needs_costs():
     table, labels, _, _, _ = random_case(1)
     session = WorkbenchSession(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
-    with pytest.raises(ParameterError, match="no answer has a cost"):
+    with pytest.raises(ParameterError, match="it needs costs of answers"):
         session.good_trees(GoodRequest(slack_cost="1"), session.monitor())

@@ -178,7 +178,7 @@ class PlaneProof:
                 yield t, goal
 
     def _add_blocks(self, leaves: int, goal: int | Fraction, terms: Terms) -> None:
-        """Add a block for each labelling of `leaves` leaves."""
+        """Add a block for each labelling of `leaves` leaves that the class counts alone do not rule out."""
         every = np.ones(len(self.counts), bool)
         for number, labels in enumerate(enumerate_labellings(self.depth, leaves, self.counts.shape[1])):
             if number > MAX_LABELLINGS:

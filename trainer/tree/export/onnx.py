@@ -267,7 +267,7 @@ class _Builder:
         return self._add("Cast", [same], to=11)
 
     def _members(self, column: int, sets: Sequence[tuple[int, Sequence[int]]]) -> None:
-        """Add one lookup for all tests of a column's category: table (categories + 1, tests), 0 goes left."""
+        """Add one lookup table for all category tests of a column: shape (categories + 1, tests); 0 sends the row left."""
         table = np.ones((len(self.tree.schema[column].categories) + 1, len(sets)))
         for h, (_, codes) in enumerate(sets):
             table[list(codes), h] = 0.0

@@ -298,7 +298,7 @@ def _search(space: ProofSpace) -> tuple[Fraction | None, bool]:
 
 
 def _reduced_space(space: ProofSpace) -> ProofSpace:
-    """Reduce a space to the best single splits and the questions of wishes."""
+    """Restrict a space to the best single splits and the questions that wishes name, and limit its depth."""
     depth = min(PART_DEPTH, space.depth)
     n = len(space.X)
     few = min(FEW, int(CELLS / n), int((WORK / n) ** (1 / max(1, depth - 1))))

@@ -105,7 +105,7 @@ class Keys:
         return amounts + [1 << self.space.depth] * len(self.required)
 
     def credit(self, columns: set[int]) -> Credit:
-        """Return the part in a key of a split that represents splits on these columns."""
+        """Return the bits and digits of a key that say which required columns a split on these columns covers."""
         positions = {j for j, column in enumerate(self.filters.must) if column in columns}
         bit = sum(1 << (KEY_BITS - len(self.filters.must) + j) for j in positions)
         digits = self.digits[len(self.sizes) - len(self.required) :]

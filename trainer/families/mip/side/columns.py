@@ -59,7 +59,7 @@ class MaxColumns(SideConstraint):
 
     @classmethod
     def relax(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
-        """Return the relaxation: minimise the number of columns."""
+        """Return the relaxation that minimises the number of columns; None if no limit on columns was given up."""
         return next((RelaxedColumns(columns=c) for c in given_up if isinstance(c, cls)), None)
 
     def add_to_exact(self, constraints: Constraints, instance: Instance) -> Constraints:
