@@ -78,7 +78,7 @@ def longest() -> int:
 def start(
     *, owner: Any, model: TreeModel, days: int = USUAL_DAYS, seconds: int | None = None, monthly: bool = False
 ) -> StayingPrice:
-    """Queue a search, or return the waiting one that was asked for alike. Raises Conflict and ValidationError.
+    """Queue a search, or return a waiting one with the same settings. Raises Conflict and ValidationError.
 
     With `monthly`, workers repeat the search until a later one is not monthly or is stopped.
     """

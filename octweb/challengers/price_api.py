@@ -29,7 +29,7 @@ class PriceFoundSerializer(serializers.Serializer):
     rows = serializers.IntegerField(help_text="decisions with a known outcome")
     unknown = serializers.IntegerField(help_text="decisions of these days without known outcome")
     answers_without_outcome = serializers.ListField(
-        child=serializers.CharField(), help_text="answers of which no decision has a known outcome"
+        child=serializers.CharField(), help_text="answers without any decision whose outcome is known"
     )
     mistakes = serializers.IntegerField(help_text="of this version")
     best_mistakes = serializers.IntegerField(help_text="of the best tree that was found")

@@ -67,7 +67,7 @@ def unheard_words(answers: Sequence[str]) -> str:
     "" if there are none.
     """
     return (
-        f" No outcome is known where the answer was {' or '.join(answers)}, so nothing is said of these."
+        f" No outcome is known where the answer was {' or '.join(answers)}, so these rows are not judged."
         if answers
         else ""
     )

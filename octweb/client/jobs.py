@@ -46,7 +46,7 @@ class RemoteJob(Resource):
         self._connection.delete(self.path)
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Wait until it has ended, and return it. A server that restarts meanwhile is asked again for five minutes.
+        """Wait until the job ends, and return it. If the server restarts, the client asks again for up to five minutes.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class RemoteJob(Resource):
         Raises
         ------
         RunFailedError
-            If it failed; the message is that of the server.
+            If the job failed; the message comes from the server.
         WaitTimeoutError
             If it has not ended by then. It continues, and `wait` may be called again.
         NoConnectionError

@@ -20,7 +20,7 @@ class Prediction:
     leaf : int
         The node of the leaf.
     path : sequence of str
-        The path in words, if it was asked for.
+        The path in words, if the call has `explain=True`.
     missing, unseen_missing, out_of_range : sequence of str
         Columns with an empty cell on the path; those of them without empty training cells there; and columns of the
         tree with a value outside the training range.

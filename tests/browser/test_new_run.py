@@ -42,7 +42,7 @@ def shown(page, method):
 
 @pytest.fixture
 def votes(owner, media):
-    """Provide a data set of 40 rows, of which ten have an empty cell."""
+    """Provide a data set of 40 rows; ten of them have an empty cell."""
     text = "a,b,class\n" + "".join(f"{('y', 'n', 'y', '')[i % 4]},{'yn'[i % 2]},{'pq'[i % 2]}\n" for i in range(40))
     dropped = ColumnChoice(missing={"a": MissingPolicy.DROP})
     return datasets.create(

@@ -20,8 +20,7 @@ TRUTH = (DOMAIN[:, 0] == DOMAIN[:, 1]) | (DOMAIN[:, 4] == 1)
 def says_the_rule(model, last):
     """Assert that a model has three splits that state the rule.
 
-    They are the threshold (or subset) on a5 and two lines on a1 and a2, of which each cuts off one side of the
-    diagonal.
+    They are the threshold (or subset) on a5 and two lines on a1 and a2. Each line cuts off one side of the diagonal.
     """
     tree = model.tree_
     used = [[b.split.feature] if hasattr(b.split, "feature") else sorted(b.split.features) for b in tree.branches]

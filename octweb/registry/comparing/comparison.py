@@ -71,7 +71,7 @@ def _unseen_cost(model: TreeModel) -> dict[str, Any] | None:
     unit = f" {stated['unit']}" if stated["unit"] else ""
     interval = test.get("cost_interval")
     return {
-        # costs given as an array have no text, so no other model has comparable costs
+        # costs from an array have no text, so they are never comparable with those of another model
         "stated": (stated["unit"], stated["costs"] or str(model.pk)),
         "per_row": test["cost_per_row"],
         "words": f"{number_text(test['cost_per_row'])}{unit}",

@@ -37,7 +37,7 @@ def smaller(register, model):
 
 @pytest.fixture
 def challenge(approved, smaller, owner):
-    """Provide a challenge of a model of which only counts are stored."""
+    """Provide a challenge of a model for which octweb stores only counts."""
     return actions.name_challenger(approved, smaller, by=owner)
 
 

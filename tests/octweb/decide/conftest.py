@@ -14,7 +14,7 @@ from trainer.training.run import TrainRequest, train
 
 @pytest.fixture
 def table_model(owner, media):
-    """Provide a tree on two numbers and a category with gaps, from 300 rows of which a quarter was held out."""
+    """Provide a tree on two numbers and a category with gaps, trained on 300 rows, a quarter of them held out."""
     rng = np.random.default_rng(11)
     X = rng.integers(0, 40, (300, 2)) / 2
     town = rng.choice(["north", "south", "east", ""], 300)

@@ -24,7 +24,7 @@ from tests.octweb.visible_text import visible
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
 
-def kept():
+def count_kept():
     return ChainEntry.objects.filter(kind="decision").exclude(payload="").count()
 
 
@@ -38,7 +38,7 @@ def test_api_erases_one_decision_with_its_reason(ids, owner, client_of):
     api.post(f"{at}objection/", {"reason": "The width is wrong."}, format="json")
     assert api.post(f"{at}erase/", {"why": "mistake"}, format="json").json() == {"erased": [ids[3]]}
     assert api.post(f"{at}erase/", {}, format="json").json() == {"erased": []}
-    assert kept() == 19
+    assert count_kept() == 19
     assert [(e["why"], e["decisions"]) for e in erasures()] == [("mistake", [ids[3]])]
     assert erasures()[0]["by"].startswith("token ")
     answer = api.get(at).json()
@@ -70,7 +70,7 @@ def test_api_erases_a_person_also_what_is_not_collected_yet(ids, recorded, owner
     newest = answer["predictions"][0]["decision"]
     erased = api.post("/api/v1/subjects/erase/", {"subject": "person 2"}, format="json").json()["erased"]
     assert set(erased) == {*ids[8:12], newest}
-    assert kept() == 16
+    assert count_kept() == 16
     assert [e["why"] for e in erasures()] == ["request"]
     assert api.post("/api/v1/subjects/erase/", {"subject": "x" * 65}, format="json").status_code == 400
     assert api.post("/api/v1/subjects/erase/", {}, format="json").status_code == 400
@@ -99,7 +99,7 @@ def test_others_erase_nothing_and_learn_nothing(ids, recorded, owner, stranger, 
     assert client_of().post("/api/v1/subjects/erase/", {"subject": "person 2"}, format="json").status_code == 401
     limited = client_of(owner, scope="predict")
     assert limited.post("/api/v1/subjects/erase/", {"subject": "person 2"}, format="json").status_code == 403
-    assert kept() == 20
+    assert count_kept() == 20
     assert (
         len(client_of(staff).post("/api/v1/subjects/erase/", {"subject": "person 2"}, format="json").json()["erased"])
         == 4
@@ -115,14 +115,14 @@ def test_pages_erase_only_what_is_confirmed(ids, recorded, owner, stranger, clie
     client.force_login(owner)
     for broken in ({"why": "request"}, {"sure": "on"}, {"why": "retention", "sure": "on"}):
         assert "Nothing was erased" in client.post(one, broken, follow=True).content.decode()
-    assert kept() == 20
+    assert count_kept() == 20
     assert "Erase its content" in client.get(reverse("records:decision", args=[recorded.pk, ids[0]])).content.decode()
     assert "was erased" in visible(client.post(one, form, follow=True).content.decode())
     found = client.post(reverse("records:list", args=[recorded.pk]), {"subject": "person 2"}).content.decode()
     assert "Erase all decisions of this person" in found
     assert "Erased of this person: four decisions." in visible(client.post(person, form, follow=True).content.decode())
     assert "64" in client.post(person, form | {"subject": "x" * 65}, follow=True).content.decode()
-    assert kept() == 15
+    assert count_kept() == 15
 
 
 def test_list_tells_administrators_that_all_owners_lose_records(ids, recorded, owner, staff, client):

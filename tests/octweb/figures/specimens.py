@@ -39,7 +39,7 @@ def rows(n: int, classes: int, seed: int = 0) -> tuple[Any, Any]:
 
 
 def names(classes: int) -> tuple[str, ...]:
-    """Return class names, of which some are long and some look like HTML."""
+    """Return class names; some are long, and one looks like HTML."""
     return tuple(
         ["benign", "malignant", "<script>x", "a class name much longer than the room it has"][:classes]
     ) + tuple(f"class {k}" for k in range(4, classes))

@@ -1,4 +1,4 @@
-"""The number of thresholds is chosen by data and depth, explained, and replaced by what the user types."""
+"""octweb chooses the number of thresholds by data and depth, explains it, and lets the user replace it."""
 
 from __future__ import annotations
 

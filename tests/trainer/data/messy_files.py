@@ -1,4 +1,4 @@
-"""Random messy files with known content, or with lines of which an error must name one."""
+"""Random messy files with known content, or with bad lines, one of which an error must name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DATES = {
 
 @dataclass
 class Messy:
-    """File: its bytes, its true columns, the lines of its rows, and the lines of which an error must name one.
+    """Messy file: its bytes, its true columns, and the lines of its rows. An error must name one of the lines in `bad`.
 
     `bad` is empty if no error is expected.
     """

@@ -14,16 +14,16 @@ RNG = np.random.default_rng(44)
 ROWS = 60
 
 
-def whole(high):
+def draw_integers(high):
     return RNG.integers(0, high, ROWS)
 
 
 NAMED = {
-    "years": {"region": RNG.choice(["N", "S"], ROWS), "2019": whole(9000), "2020": whole(9000), "2021": whole(9000)},
-    "two years": {"2020": whole(9000), "2021": whole(9000), "y": RNG.choice(["a", "b"], ROWS)},
+    "years": {"region": RNG.choice(["N", "S"], ROWS), "2019": draw_integers(9000), "2020": draw_integers(9000), "2021": draw_integers(9000)},
+    "two years": {"2020": draw_integers(9000), "2021": draw_integers(9000), "y": RNG.choice(["a", "b"], ROWS)},
     "numbers that pandas gives": {str(j): RNG.normal(size=ROWS) for j in range(4)},
-    "wavelengths": {str(j): whole(4096) for j in range(400, 700, 10)},
-    "age bands": {"0": whole(90), "5": whole(90), "10": whole(90), "15": whole(90), "y": RNG.choice(["a", "b"], ROWS)},
+    "wavelengths": {str(j): draw_integers(4096) for j in range(400, 700, 10)},
+    "age bands": {"0": draw_integers(90), "5": draw_integers(90), "10": draw_integers(90), "15": draw_integers(90), "y": RNG.choice(["a", "b"], ROWS)},
     "one name is a value": {"smoker": RNG.choice(["smoker", "other"], ROWS), "y": RNG.choice(["a", "b"], ROWS)},
     "two names are values": {"yes": RNG.choice(["yes", "no"], ROWS), "no": RNG.choice(["yes", "no"], ROWS), "y": RNG.choice(["a", "b"], ROWS)},
     "numbers above text": {"1": RNG.choice(["a", "b"], ROWS), "2": RNG.choice(["c", "d"], ROWS)},

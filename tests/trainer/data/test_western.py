@@ -1,4 +1,4 @@
-"""Old Western European files are read without a question, and no other encoding is guessed."""
+"""The reader accepts old Western European files without a question, and guesses no other encoding."""
 
 from __future__ import annotations
 

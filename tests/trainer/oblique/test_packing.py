@@ -42,7 +42,7 @@ def flat(seed, most=9):
 
 
 def solid(seed, most=8):
-    """Return points in three columns, of which one has few values, and counts with many conflicts.
+    """Return points in three columns, one with few values, and counts with many conflicts.
 
     Some of the points share a plane.
     """

@@ -222,7 +222,7 @@ def test_fill_of_filled_sum_is_counted_again(files):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory) -> EmptyCellFiles:
-    """Provide a model with a sum of two columns, of which only the first one has an empty cell."""
+    """Provide a model with a sum of two columns; only the first one has an empty cell."""
     a = [1, 2, 3, None, 5, 6, 7, 8]
     b = [1, 3, 2, 4, 8, 6, 5, 7]
     table = Table(columns=(column("a", a), column("b", b)), row_numbers=np.arange(1, 9))
