@@ -1,8 +1,8 @@
 """Change models: store, review, serve, share and delete them.
 
-draft → in review → approved
-
-rejected → retired,  in review → draft (withdrawn, or asked back),  rejected → in review (asked again)
+draft → in review → approved or rejected → retired
+in review → draft (withdrawn, or asked back)
+rejected → in review (asked again)
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Collect, export or erase recorded decisions: `manage.py decisions collect
-
-export
-
-erase`.
-"""
+"""Collect, export or erase recorded decisions: `manage.py decisions collect|export|erase`."""
 
 from __future__ import annotations
 
