@@ -1,4 +1,4 @@
-"""Validate names given by users: visible, without marks of writing direction."""
+"""Validate names and texts given by users."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def checked_name(text: str, *, most: int) -> str:
 
 def can_be_seen(text: str) -> bool:
     return any(c not in BLANK and unicodedata.category(c)[0] not in HIDDEN for c in text)
+
+
+def is_storable(text: str) -> bool:
+    """Return whether every database stores the text unchanged: without null characters and surrogates."""
+    return "\x00" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def file_name(text: str) -> str:

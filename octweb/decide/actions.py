@@ -13,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
+from octweb.core.names import is_storable
 from octweb.core.problems import Conflict
 from octweb.decide.models import Guidance
 from octweb.registry.document.model_files import model_file
@@ -24,7 +25,6 @@ from trainer.explain.permission import permissions
 
 MAX_PURPOSE = 4_000
 MAX_CONTACT = 300
-CONTROL_CHARACTERS = "This has control characters. Remove them."
 STEPS = ("marked columns", "worded reasons", "set the contact", "opened to the public", "closed to the public")
 
 
@@ -70,10 +70,8 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
     }
     if missing:
         raise ValidationError(missing)
-    if len(purpose) > MAX_PURPOSE:
-        raise ValidationError({"purpose": _too_long(purpose, MAX_PURPOSE)})
-    if len(contact) > MAX_CONTACT:
-        raise ValidationError({"contact": _too_long(contact, MAX_CONTACT)})
+    _check_text("purpose", purpose, MAX_PURPOSE)
+    _check_text("contact", contact, MAX_CONTACT)
     changes = {"public": True, "purpose": purpose, "contact": contact, "show_training": show_training}
     return store_guidance(model, by, "opened to the public", **changes)
 
@@ -91,22 +89,22 @@ def set_contact(model: TreeModel, *, by: Any, contact: str) -> Guidance:
     contact = contact.strip()
     if contact == guidance.contact:
         return guidance
-    if len(contact) > MAX_CONTACT:
-        raise ValidationError({"contact": _too_long(contact, MAX_CONTACT)})
-    if not is_storable(contact):
-        raise ValidationError({"contact": CONTROL_CHARACTERS})
+    _check_text("contact", contact, MAX_CONTACT)
     if guidance.public and not contact:
         raise ValidationError({"contact": "This is empty. The public page of the model needs a contact."})
     return store_guidance(model, by, "set the contact", contact=contact)
 
 
-def is_storable(text: str) -> bool:
-    """Return whether every database can store the text."""
-    return "\x00" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
+def text_problem(text: str, limit: int) -> str:
+    """Return why a text of at most `limit` characters cannot be stored. "" if it can."""
+    if len(text) > limit:
+        return f"This has {len(text):,} characters; the limit is {limit:,}. Shorten it."
+    return "" if is_storable(text) else "This has control characters. Remove them."
 
 
-def _too_long(text: str, limit: int) -> str:
-    return f"This has {len(text):,} characters; the limit is {limit:,}. Shorten it."
+def _check_text(name: str, text: str, limit: int) -> None:
+    if problem := text_problem(text, limit):
+        raise ValidationError({name: problem})
 
 
 def require_owner(model: TreeModel, by: Any) -> None:

@@ -21,7 +21,7 @@ from octweb.decide.asked import asked_of
 from octweb.decide.facts import decision
 from octweb.decide.page import context
 from octweb.decide.payload import payload
-from octweb.decide.wording import ANSWERS, MAX_WORDS, OPEN_STATES, questions_of, write_words
+from octweb.decide.wording import ANSWERS, MAX_WORDS, is_locked, questions_of, write_words
 from octweb.registry.models import TreeModel
 from octweb.registry.page.views import scene_of
 
@@ -85,7 +85,7 @@ def reasons(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         except (Conflict, ValidationError) as error:
             trouble = [e["detail"] for e in flatten(error.detail)]
         else:
-            messages.success(request, "Kept: letters and pages give reasons in these words.")
+            messages.success(request, "Kept. Letters and pages give reasons in these words.")
             return redirect("decide:reasons", model.pk)
     context = {
         "model": model,
@@ -94,7 +94,7 @@ def reasons(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "trouble": trouble,
         "max_words": MAX_WORDS,
         "max_contact": actions.MAX_CONTACT,
-        "locked": model.state not in OPEN_STATES and not request.user.is_staff,
+        "locked": is_locked(model.state, request.user),
     }
     return render(request, "decide/reasons.html", context)
 

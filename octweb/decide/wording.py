@@ -11,14 +11,14 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
 from octweb.core.problems import Conflict
-from octweb.decide.actions import CONTROL_CHARACTERS, is_storable, require_owner, store_guidance
+from octweb.decide.actions import require_owner, store_guidance, text_problem
 from octweb.decide.models import Guidance
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
 from trainer.errors import list_names
 from trainer.tree.nodes import Tree
 
-MAX_ERRORS = 20  # that one answer names
+MAX_ERRORS = 20  # a refusal names about this many wrong texts at most
 MAX_WORDS = 500  # characters of one text
 ANSWERS = ("yes", "no")
 # states in which the owner may change the texts; later, they belong to the approval
@@ -29,25 +29,30 @@ Texts = Mapping[str, Mapping[str, str]]
 def questions_of(model: TreeModel) -> list[dict[str, Any]]:
     """Return each question of the tree in order, with its nodes and the texts for its answers.
 
-    Words that a draft does not have are those of the newest earlier version with the same question. The request for approval
-    stores them, so that nobody changes an approved version by the texts of another one.
+    A draft without texts for a question shows those of the newest earlier version with the same question. The request for
+    approval stores them, so that later changes of another version do not change an approved one.
     """
     return _questions(model, inherits=model.state in OPEN_STATES)
 
 
 def _questions(model: TreeModel, *, inherits: bool) -> list[dict[str, Any]]:
     tree = model_file(model).tree
+    nodes_by_key = _nodes_by_key(tree)
     own = _stored(model)
-    is_partial = any(key not in own for key in _nodes_by_key(tree))
-    earlier = _earlier(model) if inherits and is_partial else {}
-    found = []
-    for key, nodes in _nodes_by_key(tree).items():
+    earlier = _earlier(model) if inherits and nodes_by_key.keys() - own.keys() else {}
+    questions = []
+    for key, nodes in nodes_by_key.items():
         texts = own.get(key, earlier.get(key, {}))
         split = tree.nodes[nodes[0]].split
         assert split is not None
         words = {answer: texts.get(answer, "") for answer in ANSWERS}
-        found.append({"nodes": nodes, "question": split.text(tree.schema)} | words)
-    return found
+        questions.append({"nodes": nodes, "question": split.text(tree.schema)} | words)
+    return questions
+
+
+def is_locked(state: str, user: Any) -> bool:
+    """Return whether the texts belong to a review, so that `user` may not change them."""
+    return state not in OPEN_STATES and not user.is_staff
 
 
 def write_words(model: TreeModel, *, by: Any, texts: Sequence[Mapping[str, Any]]) -> None:
@@ -62,16 +67,16 @@ def write_words(model: TreeModel, *, by: Any, texts: Sequence[Mapping[str, Any]]
         nodes = {node: question for question in questions_of(model) for node in question["nodes"]}
         _refuse_texts(texts, nodes)
         changed = {int(text["node"]): {a: str(text[a]).strip() for a in ANSWERS if a in text} for text in texts}
-        if all(nodes[node][answer] == words for node, said in changed.items() for answer, words in said.items()):
+        if all(nodes[node][answer] == words for node, new in changed.items() for answer, words in new.items()):
             return
         state = State(TreeModel.objects.values_list("state", flat=True).get(pk=model.pk))
-        if state not in OPEN_STATES and not by.is_staff:
+        if is_locked(state, by):
             raise Conflict(
                 f"{model} is {state.label.lower()}, so its texts belong to its review. Ask an administrator to change them, or "
                 "withdraw the model first."
             )
-        for node, said in changed.items():
-            nodes[node].update(said)
+        for node, new in changed.items():
+            nodes[node].update(new)
         _store(model, by, nodes)
 
 
@@ -102,28 +107,23 @@ def _texts(model: TreeModel, nodes: Mapping[int, Mapping[str, Any]]) -> dict[str
 
     A question without texts is stored only if an earlier version has texts for it.
     """
-    keys = _nodes_by_key(model_file(model).tree)
     earlier = _earlier(model)
-    said = {key: {a: nodes[numbers[0]][a] for a in ANSWERS if nodes[numbers[0]][a]} for key, numbers in keys.items()}
-    return {key: words for key, words in said.items() if words or earlier.get(key)}
+    texts = {}
+    for key, numbers in _nodes_by_key(model_file(model).tree).items():
+        question = nodes[numbers[0]]
+        words = {answer: question[answer] for answer in ANSWERS if question[answer]}
+        if words or earlier.get(key):
+            texts[key] = words
+    return texts
 
 
 def _problems(text: Mapping[str, Any], nodes: Mapping[int, Any]) -> list[tuple[str, str]]:
     if text.get("node") not in nodes:
-        return [
-            (
-                "node",
-                f"{str(text.get('node'))[:20]} is no question of this tree. Its nodes are {list_names([*map(str, nodes)])}.",
-            )
-        ]
-    said = {answer: str(text[answer]) for answer in ANSWERS if answer in text}
-    return [(answer, why) for answer, words in said.items() if (why := _problem(words))]
-
-
-def _problem(words: str) -> str:
-    if len(words) > MAX_WORDS:
-        return f"This has {len(words):,} characters; the limit is {MAX_WORDS}. Shorten it."
-    return "" if is_storable(words) else CONTROL_CHARACTERS
+        node = str(text.get("node"))[:20]
+        names = list_names([*map(str, nodes)])
+        return [("node", f"{node} is not a node that asks a question. These nodes do: {names}.")]
+    problems = {answer: text_problem(str(text[answer]), MAX_WORDS) for answer in ANSWERS if answer in text}
+    return [(answer, problem) for answer, problem in problems.items() if problem]
 
 
 def _stored(model: TreeModel) -> Texts:

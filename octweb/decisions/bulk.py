@@ -10,6 +10,7 @@ from typing import Any
 
 from rest_framework.exceptions import ParseError, ValidationError
 
+from octweb.core.names import is_storable
 from octweb.core.parsers import BodyTooLarge
 from octweb.decisions.later import MAX_ERRORS, MAX_ROWS, LaterRow
 from octweb.decisions.models import Kind
@@ -59,15 +60,10 @@ def members_of(kind: str, body: Any) -> dict[str, str]:
         raise ValidationError({str(unknown[0])[:60]: f"Not known. The members are {', '.join(known)}."})
     members = {}
     for name, value in body.items():
-        if value is not None and (not isinstance(value, str) or not _is_storable(value)):
+        if value is not None and (not isinstance(value, str) or not is_storable(value)):
             raise ValidationError({name: "A text is needed, without control characters."})
         members[name] = value or ""
     return members
-
-
-def _is_storable(text: str) -> bool:
-    """Return whether every database stores the text unchanged."""
-    return "\x00" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _row(kind: str, record: Any) -> LaterRow:

@@ -53,6 +53,14 @@ def test_an_approved_model_is_opened_by_its_owner_for_everyone(approved_model, o
     assert public(client, approved_model).status_code == 404
 
 
+@pytest.mark.parametrize("name", ["purpose", "contact"])
+def test_text_that_no_database_stores_is_refused(approved_model, owner, client, name):
+    client.force_login(owner)
+    answer = settings(client, approved_model, **FORM | {name: "a\x00b"})
+    assert "control characters" in answer.content.decode()
+    assert not guidance_of(approved_model).public
+
+
 @pytest.mark.parametrize("allowed", [False, True])
 def test_training_rows_are_not_spoken_of_unless_allowed(approved_model, owner, client, allowed):
     client.force_login(owner)
