@@ -19,9 +19,13 @@ class OwnedQuerySet(models.QuerySet):
 
     def visible_to(self, user: Any) -> OwnedQuerySet:
         """Return the objects that `user` may see, without soft-deleted ones."""
+        return self.kept().owned_by(user)
+
+    def owned_by(self, user: Any) -> OwnedQuerySet:
+        """Return the objects of `user`, or all for staff. Soft-deleted ones are included."""
         if not user.is_authenticated:
             return self.none()
-        return self.kept() if user.is_staff else self.kept().filter(owner=user)
+        return self.all() if user.is_staff else self.filter(owner=user)
 
     def kept(self) -> OwnedQuerySet:
         """Return the objects that are not soft-deleted."""
@@ -29,8 +33,7 @@ class OwnedQuerySet(models.QuerySet):
 
     def deleted_by(self, user: Any) -> OwnedQuerySet:
         """Return the soft-deleted objects that `user` may restore."""
-        deleted = self.filter(deleted_at__isnull=False)
-        return deleted if user.is_staff else deleted.filter(owner=user)
+        return self.filter(deleted_at__isnull=False).owned_by(user)
 
     def get_visible(self, user: Any, pk: Any) -> Any:
         """Return the object, or raise Http404.

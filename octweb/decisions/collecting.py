@@ -25,7 +25,7 @@ from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.erasing import erase_old
 from octweb.decisions.models import Block, DecisionHead, Kind, RecordStream, SpoolPart
 from octweb.dossier.keys import signing_key
-from octweb.registry.prediction.recording import ROWS_HEAD
+from octweb.registry.prediction.recording import ID_DIGITS, ROWS_HEAD
 
 log = logging.getLogger(__name__)
 
@@ -201,7 +201,7 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Ent
     leaves = np.frombuffer(frame.body, "<i4", frame.rows, start + values.nbytes).tolist()
     bits = values.astype(">f8").tobytes().hex()
     base = int.from_bytes(first, "big")
-    first_row = base & 0xFFFFFFFF  # the last digits of an id count the rows of its call
+    first_row = base % 16**ID_DIGITS
     call = request or str(uuid.UUID(bytes=first))
     for i, (row, leaf) in enumerate(zip(values.tolist(), leaves, strict=True)):
         label, probability = schema["leaves"][str(leaf)]

@@ -18,8 +18,8 @@ from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.registry.prediction.recording import new_id, subject_digest
 
 KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # these records have no personal data
-REASONS = ("request", "mistake", "retention")
 USER_REASONS = ("request", "mistake")  # reasons that a user may give
+REASONS = (*USER_REASONS, "retention")
 CHUNK_KEYS = 500  # keys per SQL statement
 NOTHING: dict[str, Any] = {"payload": "", "salt": "", "subject": "", "leaf": None, "label": None}
 

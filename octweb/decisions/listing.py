@@ -13,7 +13,7 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.core.filters import moment_in
 from octweb.decisions.models import ChainEntry, Kind
-from octweb.decisions.reading import EPOCH, class_text, later_by_decision, models_of, moment_of, standing_of
+from octweb.decisions.reading import class_text, later_by_decision, models_of, moment_of, nanoseconds_of, standing_of
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import subject_digest
@@ -131,8 +131,7 @@ def _nanoseconds(name: str, text: str, clock: time) -> int:
     if moment is None:
         words = f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31 or 2026-03-31T14:00:00+01:00."
         raise ValidationError({name: words})
-    span = moment - EPOCH
-    return (span.days * 86_400 + span.seconds) * 10**9 + span.microseconds * 1000 + (999 if clock == time.max else 0)
+    return nanoseconds_of(moment) + (999 if clock == time.max else 0)
 
 
 def summaries(entries: Sequence[ChainEntry], models: Mapping[uuid.UUID, TreeModel]) -> list[dict[str, Any]]:

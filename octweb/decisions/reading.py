@@ -73,15 +73,17 @@ def moment_of(nanoseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
+def nanoseconds_of(moment: datetime) -> int:
+    """Convert a time to ns since 1970, as records have it."""
+    return (moment - EPOCH) // timedelta(microseconds=1) * 1000
+
+
 def models_of(user: Any) -> Any:
     """Return the models whose decisions the user may read: their own, or all for administrators.
 
     Deleted ones are included.
     """
-    models = TreeModel.objects.select_related("family", "owner", "dataset")
-    if not user.is_authenticated:
-        return models.none()
-    return models if user.is_staff else models.filter(owner=user)
+    return TreeModel.objects.owned_by(user).select_related("family", "owner", "dataset")
 
 
 def find_model(user: Any, pk: uuid.UUID) -> TreeModel:
