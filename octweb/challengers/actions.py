@@ -28,9 +28,10 @@ NO_CHALLENGER = "This model challenges no model of yours. Name it a challenger f
 
 
 def running_challenges() -> Any:
-    """Return the running challenges, with both models joined."""
+    """Return the running challenges, with both models joined, without their documents."""
     related = ("model__family", "model__owner", "challenger__family", "challenger__owner", "by")
-    return Challenge.objects.filter(ended_at=None).select_related(*related)
+    challenges = Challenge.objects.filter(ended_at=None).select_related(*related)
+    return challenges.defer("model__document", "challenger__document")  # workers ask each second
 
 
 def running_challenge(model: TreeModel) -> Challenge | None:
@@ -73,13 +74,13 @@ def served_model_named(user: Any, to: str) -> TreeModel:
     models = TreeModel.objects.visible_to(user).approved().select_related("family", "owner", "dataset")
     name, _, version = to.strip().partition("/")
     try:
-        found = models.filter(pk=uuid.UUID(name))
+        matches = models.filter(pk=uuid.UUID(name))
     except ValueError:
-        found = models.filter(family__name=name) if version else models.served().filter(family__name=name)
+        matches = models.filter(family__name=name) if version else models.served().filter(family__name=name)
     if version:
         is_number = version.isascii() and version.isdigit() and len(version) < 10
-        found = found.filter(version=int(version)) if is_number else found.none()
-    model: TreeModel | None = found.first()
+        matches = matches.filter(version=int(version)) if is_number else matches.none()
+    model: TreeModel | None = matches.first()
     if model is None:
         words = f"'{to[:60]}' is no approved model of yours. Give its served name, such as credit-risk, or its id."
         raise ValidationError({"to": words})
@@ -123,11 +124,16 @@ def name_challenger(
     return challenge
 
 
-def _check_models(model: TreeModel, challenger: TreeModel) -> None:
+def require_approved(model: TreeModel) -> None:
+    """Raise Conflict unless a model is approved."""
     if model.state != State.APPROVED:
         raise Conflict(
             f"{model} is {model.get_state_display().lower()}; only an approved model answers rows. Have it approved first."
         )
+
+
+def _check_models(model: TreeModel, challenger: TreeModel) -> None:
+    require_approved(model)
     if model.pk == challenger.pk:
         raise Unprocessable("A model cannot challenge itself. Name another version.")
     if challenger.state == State.RETIRED:
@@ -150,7 +156,7 @@ def end_challenge(challenge: Challenge, *, by: Any, reason: str = "") -> None:
         audit.hold()
         running = Challenge.objects.filter(pk=challenge.pk, ended_at=None)
         if not running.update(ended_at=timezone.now(), reason=reason):
-            raise Conflict(f"{challenge.challenger} challenges {challenge.model} no longer.")
+            raise Conflict(f"{challenge.challenger} no longer challenges {challenge.model}.")
         audit.record(
             "challenger ended",
             challenge.model,

@@ -19,6 +19,7 @@ from octweb.challengers.actions import end_challenge, reason_to_end, running_cha
 from octweb.challengers.models import Challenge, Difference
 from octweb.core.tally import SECONDS_OF_DAY, Key
 from octweb.decisions.models import ChainEntry, DecisionHead, Kind
+from octweb.decisions.reading import nanoseconds_of
 from octweb.decisions.replaying import row_of
 from octweb.life.counting import EPOCH, add_counts
 from octweb.registry.document.model_files import model_file
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 BATCH_RECORDS = 4096
 CLEAN_SECONDS = 60.0  # time between two deletions of differences whose record was erased
-NANOSECONDS = 10**9
+NANOSECONDS_OF_DAY = SECONDS_OF_DAY * 10**9
 
 
 class _LastCleaning:
@@ -114,9 +115,9 @@ def _is_compared(challenge: Challenge, entry: ChainEntry) -> bool:
 
 def _is_in_time(challenge: Challenge, at: int) -> bool:
     """Return whether a moment (ns since 1970) is after the naming and not after the last day."""
-    if at < int(challenge.since.timestamp() * NANOSECONDS):
+    if at < nanoseconds_of(challenge.since):
         return False
-    return challenge.until is None or at // NANOSECONDS // SECONDS_OF_DAY <= (challenge.until - EPOCH).days
+    return challenge.until is None or at // NANOSECONDS_OF_DAY <= (challenge.until - EPOCH).days
 
 
 def _add(challenge: Challenge, silent: SilentTree, entries: Sequence[ChainEntry]) -> None:
@@ -150,7 +151,7 @@ def _counts(
     """Count the rows by API, day, leaf and challenger's answer."""
     places: dict[tuple[str, int], list[int]] = {}
     for i, (entry, payload) in enumerate(zip(entries, payloads, strict=True)):
-        places.setdefault((APIS[payload["api"]], entry.at // NANOSECONDS // SECONDS_OF_DAY), []).append(i)
+        places.setdefault((APIS[payload["api"]], entry.at // NANOSECONDS_OF_DAY), []).append(i)
     counts: Counter[Key] = Counter()
     for (api, day), at in places.items():
         for name, number in count_names(str(challenge.pk), leaves[at], answers[at]).items():

@@ -17,7 +17,7 @@ class Challenge(models.Model):
     since = models.DateTimeField()
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     until = models.DateField(null=True, blank=True)  # last day, in UTC
-    # an outcome counts if it comes within this many days of the answer
+    # an outcome counts once its answer is this many days old
     outcome_days = models.PositiveIntegerField(default=0)
     last_number = models.BigIntegerField(default=0)  # number of the last compared record of the chain
     ended_at = models.DateTimeField(null=True, blank=True)

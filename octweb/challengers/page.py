@@ -16,23 +16,22 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.challengers import actions, price
 from octweb.challengers.models import Challenge
+from octweb.checking import comparing
 from octweb.jobs import queue
 from octweb.life.page import back_to_life, own_model, refusals_as_messages
-from octweb.registry.lifecycle.access import is_owner_or_staff
+from octweb.registry.lifecycle.actions import possible_steps
 from octweb.registry.models import State, TreeModel
 from octweb.registry.page.scene import ModelScene
 from octweb.registry.prediction.recording import is_recorded
 
 MAX_CANDIDATES = 50
-ASKABLE = (State.DRAFT, State.REJECTED)
 
 
 def page_context(scene: ModelScene) -> dict[str, Any]:
     """Return the template context: the running challenge, or the models that can be named."""
     challenge = actions.running_challenge(scene.model)
     if challenge is not None:
-        challenger = challenge.challenger
-        may_ask = challenger.state in ASKABLE and is_owner_or_staff(scene.user, challenger)
+        may_ask = "ask" in possible_steps(challenge.challenger, scene.user)
         return {"challenge": challenge, "may_ask": may_ask}
     is_approved = scene.model.state == State.APPROVED
     return {"challenge": None, "candidates": candidates(scene.model, scene.user) if is_approved else []}
@@ -46,8 +45,9 @@ def price_context(scene: ModelScene) -> dict[str, Any]:
         "price_job": job,
         "price_waits": job is not None and not job.is_finished,
         "price_days": price.USUAL_DAYS if job is None else job.days,
-        "price_longest": price.longest(),
-        "price_seconds": min(price.USUAL_SECONDS, price.longest()) if job is None else job.seconds,
+        "price_max_days": price.MAX_DAYS,
+        "price_longest": comparing.longest(),
+        "price_seconds": comparing.time_limit(None) if job is None else job.seconds,
     }
 
 
@@ -81,12 +81,11 @@ def name_challenger(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def end_challenge(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """End the running challenge with the reason from the form."""
-    challenge = _running(own_model(request, pk))
+    model = own_model(request, pk)
     with refusals_as_messages(request):
-        if challenge is None:
-            raise ValidationError("This model has no challenger.")
+        challenge = _running(model)
         actions.end_challenge(challenge, by=request.user, reason=request.POST.get("reason", ""))
-        messages.success(request, f"{challenge.challenger} answers no longer. Its numbers stay.")
+        messages.success(request, f"{challenge.challenger} no longer answers. Its numbers are kept.")
     return back_to_life(pk)
 
 
@@ -94,10 +93,9 @@ def end_challenge(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def promote(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Request approval of the challenger."""
-    challenge = _running(own_model(request, pk))
+    model = own_model(request, pk)
     with refusals_as_messages(request):
-        if challenge is None:
-            raise ValidationError("This model has no challenger.")
+        challenge = _running(model)
         try:
             actions.ask_for_promotion(challenge, by=request.user, reason=request.POST.get("reason", ""))
         except PermissionDenied as error:
@@ -118,7 +116,7 @@ def find_price(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             owner=request.user,
             model=model,
             days=_number(request, "days", price.USUAL_DAYS),
-            seconds=_number(request, "seconds", min(price.USUAL_SECONDS, price.longest())),
+            seconds=_number(request, "seconds", comparing.time_limit(None)),
             monthly=request.POST.get("monthly") == "on",
         )
         messages.success(request, f"The search takes at most {job.seconds} seconds once a worker has it.")
@@ -137,8 +135,11 @@ def stop_price(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     return back_to_life(pk)
 
 
-def _running(model: TreeModel) -> Challenge | None:
-    return actions.running_challenge(model)
+def _running(model: TreeModel) -> Challenge:
+    challenge = actions.running_challenge(model)
+    if challenge is None:
+        raise ValidationError("This model has no challenger.")
+    return challenge
 
 
 def _chosen_model(request: HttpRequest) -> TreeModel:
@@ -154,7 +155,7 @@ def _until(request: HttpRequest) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError as error:
-        raise ValidationError(f"'{text[:20]}' is no day. Write it as 2026-03-31.") from error
+        raise ValidationError(f"'{text[:20]}' is not a date. Write it as 2026-03-31.") from error
 
 
 def _number(request: HttpRequest, name: str, default: int) -> int:

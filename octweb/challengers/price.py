@@ -16,21 +16,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from django.conf import settings
 from django.utils import timezone
 from rest_framework.exceptions import APIException, ValidationError
 
 from octweb.challengers import words
+from octweb.challengers.actions import require_approved
 from octweb.challengers.models import StayingPrice
+from octweb.checking.comparing import time_limit
 from octweb.core.problems import Conflict
 from octweb.core.templatetags.octweb import whole
 from octweb.decisions.models import ChainEntry, Kind
+from octweb.decisions.reading import nanoseconds_of
 from octweb.decisions.replaying import row_of
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle.access import is_owner_or_staff
-from octweb.registry.models import State, TreeModel
+from octweb.registry.models import TreeModel
 from trainer.convert.rival import DEEPEST
 from trainer.table import ColumnKind
 from trainer.tree.file import ModelFile
@@ -42,7 +44,6 @@ PERIOD = timedelta(days=30)  # time between two searches of a model with a month
 LOOK_SECONDS = 3600.0  # minimum time between two checks of a process for due searches
 USUAL_DAYS = 90
 MAX_DAYS = 1_826
-USUAL_SECONDS = 60
 MAX_ROWS = 100_000  # the newest rows are taken if there are more
 SEARCHED_QUESTIONS = "whose questions are one threshold or one category of the same columns"
 UNKNOWN_WORD = "(unknown)"  # replaces a category that the model does not know
@@ -54,10 +55,10 @@ FEW_OUTCOMES = (
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Decisions on record with a known outcome, the newest MAX_ROWS first: their rows for the served tree, and the outcomes.
+    """Rows of recorded decisions with a known outcome, newest first and at most MAX_ROWS, and their outcomes.
 
-    `unknown` counts the decisions without known outcome of the same time. `answers_without_outcome` are the answers for
-    which no decision has a known outcome.
+    `matrix` has the rows for the served tree. `unknown` counts the decisions of the same time without a known outcome.
+    `answers_without_outcome` are the answers for which no decision has a known outcome.
     """
 
     matrix: np.ndarray
@@ -70,11 +71,6 @@ class KnownRows:
         return len(np.unique(self.outcomes)) > 1
 
 
-def longest() -> int:
-    """Return the longest time limit of a search on this server, in seconds."""
-    return int(settings.MAX_TRAINING_SECONDS)
-
-
 def start(
     *, owner: Any, model: TreeModel, days: int = USUAL_DAYS, seconds: int | None = None, monthly: bool = False
 ) -> StayingPrice:
@@ -82,19 +78,14 @@ def start(
 
     With `monthly`, workers repeat the search until a later one is not monthly or is stopped.
     """
-    if model.state != State.APPROVED:
-        raise Conflict(
-            f"{model} is {model.get_state_display().lower()}; only an approved model answers rows. Have it approved first."
-        )
+    require_approved(model)
     if model.depth > DEEPEST:
         raise ValidationError(
             {"model": f"The tree has depth {model.depth}; the search can only prove trees up to depth {DEEPEST}."}
         )
     if not 1 <= days <= MAX_DAYS:
         raise ValidationError({"days": f"{days:,} is not from 1 to {MAX_DAYS:,}."})
-    most = min(USUAL_SECONDS, longest()) if seconds is None else seconds
-    if not 1 <= most <= longest():
-        raise ValidationError({"seconds": f"The search may take 1 to {longest():,} seconds; you asked for {most:,}."})
+    most = time_limit(seconds)
     outcomes = ChainEntry.objects.filter(model=model.pk, kind=Kind.OUTCOME).exclude(payload="")
     if outcomes.order_by().values("label").distinct().count() < 2:
         raise Conflict(FEW_OUTCOMES.format(where=str(model)))
@@ -127,10 +118,7 @@ def repeat_due(now: datetime) -> int:
     models = TreeModel.objects.kept().approved().filter(staying_prices__monthly=True).distinct()
     for model in models.select_related("family", "owner"):
         last = latest(model)
-        is_due = last is not None and last.monthly and last.created < now - PERIOD
-        if last is None or not is_due or last.status not in (RunStatus.SUCCEEDED, RunStatus.FAILED):
-            continue
-        if not is_owner_or_staff(last.owner, model):
+        if last is None or not _is_due(last, now) or not is_owner_or_staff(last.owner, model):
             continue
         try:
             start(owner=last.owner, model=model, days=last.days, seconds=last.seconds, monthly=True)
@@ -140,6 +128,11 @@ def repeat_due(now: datetime) -> int:
     return started
 
 
+def _is_due(last: StayingPrice, now: datetime) -> bool:
+    has_ended = last.status in (RunStatus.SUCCEEDED, RunStatus.FAILED)  # a cancelled search is not repeated
+    return last.monthly and has_ended and last.created < now - PERIOD
+
+
 def known_rows(model: TreeModel, days: int, now: datetime) -> KnownRows:
     """Read the decisions of the last `days` days that have a known outcome, and count the others.
 
@@ -147,7 +140,7 @@ def known_rows(model: TreeModel, days: int, now: datetime) -> KnownRows:
     """
     tree = model_file(model).tree
     outcomes = _outcomes(model)
-    since = int((now - timedelta(days=days)).timestamp() * 10**9)
+    since = nanoseconds_of(now - timedelta(days=days))
     entries = ChainEntry.objects.filter(model=model.pk, kind=Kind.DECISION, at__gte=since, leaf__isnull=False)
     rows: list[np.ndarray] = []
     given: set[int] = set()

@@ -24,7 +24,7 @@ from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.registry.document.model_files import document_of, model_file
 
 MISREAD = (
-    "The search read the recorded rows otherwise than they were answered. Probably a category or class of the model is a word for an empty "
+    "The search read some recorded rows differently from the model. A category or class of the model is probably a word for an empty "
     "cell, such as NA. So there is no result."
 )
 ALL_ALIKE = (
@@ -38,9 +38,8 @@ class PriceChild(Process):
     """Child process that runs `manage.py convert --compare`. Its last line of output is the result."""
 
     counts: Mapping[str, Any] = MappingProxyType({})
-    own: Mapping[str, int] = MappingProxyType(
-        {}
-    )  # recorded rows and wrong answers; the search must find the same numbers
+    # recorded rows and wrong answers; the search must find the same numbers
+    expected: Mapping[str, int] = MappingProxyType({})
 
     @property
     def result(self) -> Path:
@@ -57,7 +56,7 @@ class PriceChild(Process):
         if ((tested == tested[0]) | (np.isnan(tested) & np.isnan(tested[0]))).all():
             raise JobRefused(ALL_ALIKE.format(n=whole(len(tested))))
         mistakes = int((file.tree.predict(rows.matrix) != rows.outcomes).sum())
-        self.own = {"n": len(rows.outcomes), "mistakes": mistakes}
+        self.expected = {"n": len(rows.outcomes), "mistakes": mistakes}
         (self.folder / "model.json").write_text(document_of(model), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(reading_of_rows(file)), encoding="utf-8")
         write_rows(file, rows, self.folder / "rows.parquet")
@@ -102,12 +101,10 @@ class PriceSupervisor(ResultSupervisor):
     def store(self, job: StayingPrice, child: Process, summary: dict[str, Any]) -> None:
         assert isinstance(child, PriceChild)
         found = summary["compare"] | child.counts
-        if child.own != {name: found[name] for name in child.own}:
+        if child.expected != {name: found[name] for name in child.expected}:
             raise JobRefused(MISREAD)
         status = RunStatus.CANCELLED if found["stopped"] else RunStatus.SUCCEEDED
         with transaction.atomic():
-            audit.record(
-                "price of staying", job.model, by=job.owner, days=job.days, rows=found["n"], mistakes=found["mistakes"],
-                best_mistakes=found["best_mistakes"], least_mistakes=found["least_mistakes"],
-            )  # fmt: skip
+            numbers = {name: found[name] for name in ("mistakes", "best_mistakes", "least_mistakes")}
+            audit.record("price of staying", job.model, by=job.owner, days=job.days, rows=found["n"], **numbers)
             self.end(status, summary=found | self.noted(), log=self._log(child))

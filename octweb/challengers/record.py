@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -13,14 +14,13 @@ from octweb.challengers import words
 from octweb.challengers.models import Challenge
 from octweb.challengers.verdicts import Verdicts
 from octweb.decisions.models import ChainEntry, Kind
+from octweb.decisions.reading import nanoseconds_of
 from octweb.life.models import DailyCount
 from octweb.registry.document.model_files import is_damaged, model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import is_recorded
 from octweb.registry.prediction.silent import NOT_COMPARED, SILENT, SKIPPED, SilentTree
 from trainer.tree.nodes import Tree
-
-NANOSECONDS = 10**9
 
 
 class LeafAnswer(NamedTuple):
@@ -31,10 +31,10 @@ class LeafAnswer(NamedTuple):
 
 
 def latest_challenge(model: TreeModel) -> Challenge | None:
-    """Return the running challenge of a model, else its last one, or None if there was none."""
+    """Return the last challenge of a model, which may be running, or None if there was none."""
     related = ("model__family", "challenger__family", "by")
     challenges = Challenge.objects.filter(model=model).select_related(*related)
-    challenge: Challenge | None = challenges.filter(ended_at=None).first() or challenges.first()
+    challenge: Challenge | None = challenges.defer("model__document", "challenger__document").first()
     return challenge
 
 
@@ -57,7 +57,7 @@ def challenger_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
         "version": challenge.challenger.version,
         "state": challenge.challenger.state,
         "since": challenge.since,
-        "until": None if challenge.until is None else challenge.until.isoformat(),
+        "until": challenge.until,
         "outcome_days": challenge.outcome_days,
         "named_by": None if challenge.by is None else challenge.by.get_username(),
         "running": challenge.ended_at is None,
@@ -97,7 +97,7 @@ def verdicts_by_leaf(challenge: Challenge, now: datetime) -> dict[int, Verdicts]
 
     The last outcome on record of a decision counts. The database counts the rows: in Python, 50,000 of them took 3 s.
     """
-    due = int((now - timedelta(days=challenge.outcome_days)).timestamp() * NANOSECONDS)
+    due = nanoseconds_of(now - timedelta(days=challenge.outcome_days))
     erased = ChainEntry.objects.filter(key=OuterRef("decision"), payload="")
     outcomes = ChainEntry.objects.filter(kind=Kind.OUTCOME, about=OuterRef("decision"), label__isnull=False)
     last = outcomes.exclude(payload="").order_by("-number").values("label")[:1]
@@ -160,9 +160,7 @@ def _is_of(key: LeafAnswer, leaf: int) -> bool:
 def _sum(verdicts: Iterable[Verdicts]) -> Verdicts:
     total: Counter[str] = Counter()
     for verdict in verdicts:
-        total.update(
-            challenger=verdict.challenger, served=verdict.served, neither=verdict.neither, unknown=verdict.unknown
-        )
+        total.update(asdict(verdict))
     return Verdicts(**total)
 
 

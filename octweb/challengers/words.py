@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from django.utils.text import capfirst
+
 from octweb.core.templatetags.octweb import whole
 from octweb.life.words import day_text
 
@@ -35,7 +37,7 @@ def sentences(
     name = challenger_name(challenge)
     since = day_text(challenge.since.date())
     if not rows:
-        return [_capitalise(f"{name} answers silently since {since}. No row came.")]
+        return [capfirst(f"{name} has answered silently since {since}. No row has come yet.")]
     words = [
         f"Since {since}, {name} would have answered {whole(different)} of {whole(rows)} row{'' if rows == 1 else 's'} differently."
     ]
@@ -66,18 +68,16 @@ def unheard_words(answers: Sequence[str]) -> str:
 
     "" if there are none.
     """
-    return (
-        f" No outcome is known where the answer was {' or '.join(answers)}, so these rows are not judged."
-        if answers
-        else ""
-    )
+    if not answers:
+        return ""
+    return f" No outcome is known where the answer was {' or '.join(answers)}, so this says nothing about those."
 
 
 def odds_words(verdicts: Verdicts, challenger: str, served: str) -> str:
     """Return a sentence with the odds, rounded down to two digits, and the model that they favour."""
     odds = verdicts.odds
     if odds < LEAST_ODDS:
-        return "That can well be chance."
+        return "That may well be chance."
     better = challenger if 2 * verdicts.challenger > verdicts.decided else served
     if odds >= MAX_ODDS:
         return f"Odds of more than {whole(int(MAX_ODDS))} to 1 against chance, for {better}."
@@ -98,7 +98,3 @@ def served_name(challenge: Challenge) -> str:
 def _short_name(challenge: Challenge, model: TreeModel) -> str:
     is_same_name = challenge.challenger.family_id == challenge.model.family_id
     return f"version {model.version}" if is_same_name else str(model)
-
-
-def _capitalise(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -43,6 +43,14 @@ def longest() -> int:
     return int(settings.MAX_TRAINING_SECONDS)
 
 
+def time_limit(seconds: int | None) -> int:
+    """Return the time limit of a search in seconds, for None the usual one. Raises ValidationError if out of range."""
+    limit = min(USUAL_SECONDS, longest()) if seconds is None else seconds
+    if not 1 <= limit <= longest():
+        raise ValidationError({"seconds": f"The search may take 1 to {longest():,} seconds; you asked for {limit:,}."})
+    return limit
+
+
 def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Comparison:
     """Queue a comparison, or return the queued one.
 
@@ -57,10 +65,7 @@ def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Compar
         )
     if not has_rows(model):
         raise ValidationError({"model": NO_ROWS})
-    time = min(USUAL_SECONDS, longest()) if seconds is None else seconds
-    if not 1 <= time <= longest():
-        raise ValidationError({"seconds": f"The search may take 1 to {longest():,} seconds; you asked for {time:,}."})
-    return queue.only_one(Comparison, owner=owner, model=model, seconds=time)
+    return queue.only_one(Comparison, owner=owner, model=model, seconds=time_limit(seconds))
 
 
 def latest(model: TreeModel) -> Comparison | None:

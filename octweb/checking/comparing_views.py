@@ -34,7 +34,7 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", seconds: s
         "no_rows": comparing.NO_ROWS,
         "is_deep": comparing.is_deep(model),
         "deepest": DEEPEST,
-        "seconds": seconds or (job.seconds if job is not None else min(comparing.USUAL_SECONDS, comparing.longest())),
+        "seconds": seconds or (job.seconds if job is not None else comparing.time_limit(None)),
         "longest": comparing.longest(),
         "wait": wait_of(job),
     }

@@ -6,27 +6,15 @@ import pytest
 
 from octweb.challengers import actions
 from octweb.core import tally
-from octweb.core.spool import WRITER
-from octweb.decisions import collecting
 from octweb.registry.lifecycle import actions as lifecycle
 from octweb.registry.models import Recording
+from tests.octweb.decisions.conftest import spool  # noqa: F401
 from tests.octweb.small_models import trained
 
 
 @pytest.fixture(autouse=True)
 def _no_counts():
     tally.drain()
-
-
-@pytest.fixture(autouse=True)
-def spool(settings, tmp_path):
-    settings.DATA_DIR = tmp_path / "data"
-    collecting.SCHEMAS.clear()
-    WRITER.close()
-    WRITER.forget()
-    yield
-    WRITER.close()
-    WRITER.forget()
 
 
 @pytest.fixture
