@@ -101,6 +101,7 @@ def reveal_finished() -> None:
     for path, name in spool.hidden_files():
         key, _, attempt = name.partition("-")
         job = BatchPrediction.objects.filter(pk=key).values("status", "attempt").first()
+        # a purged job may have succeeded, so its records are kept
         if job is None or (job["status"] == RunStatus.SUCCEEDED and job["attempt"] == int(attempt)):
             with contextlib.suppress(FileNotFoundError):  # another worker of this host was faster
                 spool.reveal(path)

@@ -66,7 +66,10 @@ class ModelTally(NamedTuple):
         )
 
     def compare(self, matrix: Any, leaves: Any) -> None:
-        """Pass the rows of a call to the challenger, if there is one. Call this after counting them."""
+        """Pass the rows of a call to the challenger, if there is one.
+
+        Call this after counting them, which starts the writer thread that answers them.
+        """
         if self.silent is not None:
             self.silent.put(matrix, leaves)
 

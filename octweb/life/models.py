@@ -15,9 +15,10 @@ class DailyCount(models.Model):
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="daily_counts")
     day = models.DateField()
-    api = models.CharField(max_length=20)  # v1, v2, invocations or batch
-    kind = models.CharField(max_length=20)  # rows; empty, unknown, below, above; refused_ and the reason
-    name = models.CharField(max_length=MAX_NAME, blank=True)  # leaf if `kind` is rows, otherwise column
+    api = models.CharField(max_length=20)  # v1, v2, invocations or batch; a challenger has "file" for batch
+    kind = models.CharField(max_length=20)  # rows; empty, unknown, below, above; refused_ and the reason; challenger
+    # leaf if `kind` is rows; challenge, leaf and answer if it is challenger; otherwise column
+    name = models.CharField(max_length=MAX_NAME, blank=True)
     number = models.BigIntegerField()
 
     class Meta:

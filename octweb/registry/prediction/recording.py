@@ -84,19 +84,15 @@ class Recorder:
         self._used = np.array(tree.used_columns, np.intp)
         self._sha256 = bytes.fromhex(model.sha256)
         self._model = model.pk.bytes
-        self._schema = (self._sha256 + self._model, orjson.dumps(_schema(model, tree)))
-
-    @property
-    def schema(self) -> tuple[bytes, bytes]:
-        """Key and content of the frame that precedes the records of this model."""
-        return self._schema
+        # key and content of the frame that precedes the records of this model
+        self.schema = (self._sha256 + self._model, orjson.dumps(_schema(model, tree)))
 
     def record(self, api: str, caller: Caller, matrix: FloatArray, leaves: CodeArray) -> Ids:
         """Write the answers of a call, and return their ids. Raises SpoolFull."""
         now = time.time_ns()
         first = new_id(now)
         body = self.rows_body(Origin(api, caller, now), first, np.take(matrix, self._used, axis=1), leaves)
-        WRITER.append(FrameKind.ROWS, body, len(leaves), self._schema)
+        WRITER.append(FrameKind.ROWS, body, len(leaves), self.schema)
         text = str(uuid.UUID(bytes=first))
         return Ids(text[:-ID_DIGITS], len(leaves))
 
@@ -104,7 +100,7 @@ class Recorder:
         """Record that a row was refused, without unknown column names. Raises SpoolFull."""
         now = time.time_ns()
         WRITER.append(
-            FrameKind.REFUSED, self.refused_body(Origin(api, caller, now), new_id(now), error), 1, self._schema
+            FrameKind.REFUSED, self.refused_body(Origin(api, caller, now), new_id(now), error), 1, self.schema
         )
 
     def rows_body(self, origin: Origin, first: bytes, cells: FloatArray, leaves: CodeArray) -> bytes:

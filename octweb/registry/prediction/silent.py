@@ -102,9 +102,10 @@ class _Codes(NamedTuple):
 
 
 def _codes_of(served: ColumnSchema, challenger: ColumnSchema, reading: Mapping[str, Any] | None) -> _Codes | None:
-    """Return the translation of a categorical column; None for others, whose numbers are the same.
+    """Return the translation of a categorical column. None for others, whose numbers are the same.
 
-    The challenger reads the categories of the served tree as it reads those of a call: with its spellings and its words for empty cells.
+    The challenger reads the categories of the served tree like those of a call: with its own spellings and words for
+    empty cells.
     """
     if challenger.kind is not ColumnKind.CATEGORICAL:
         return None
@@ -205,15 +206,21 @@ def silent_counts() -> dict[Key, int]:
 
 def _names_of(call: _Call) -> Counter[str]:
     key = call.queue.challenger.key
-    tree = call.queue.challenger.tree
-    if call.matrix is None:
-        return Counter(count_name(key, leaf, SKIPPED) for leaf in call.leaves.tolist())
-    try:
-        answers = tree.answers(call.matrix[:, tree.columns])
-    except Exception:  # an error of a challenger must not affect the served tree's counts
-        log.exception("the challenger of %s failed", call.queue.model)
+    answers = _answers_of(call)
+    if answers is None:
         return Counter(count_name(key, leaf, SKIPPED) for leaf in call.leaves.tolist())
     return count_names(key, call.leaves, answers)
+
+
+def _answers_of(call: _Call) -> CodeArray | None:
+    tree = call.queue.challenger.tree
+    if call.matrix is None:
+        return None
+    try:
+        return tree.answers(call.matrix[:, tree.columns])
+    except Exception:  # an error of a challenger must not affect the served tree's counts
+        log.exception("the challenger of %s failed", call.queue.model)
+        return None
 
 
 def count_names(key: str, leaves: CodeArray, answers: CodeArray) -> Counter[str]:
