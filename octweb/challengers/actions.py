@@ -178,6 +178,6 @@ def ask_for_promotion(challenge: Challenge, *, by: Any, reason: str = "") -> Tre
     if challenger.state == State.APPROVED:
         raise Conflict(f"{challenger} is approved already. Serve it on its page; that is a step of its own.")
     record = challenger_record(challenge.model, timezone.now())
-    found = " ".join(record["sentences"]) if record is not None else ""
-    note = f"It challenges {challenge.model}. {found} {reason.strip()[:MAX_REASON]}".strip()
+    comparison = " ".join(record["sentences"]) if record is not None else ""
+    note = f"It challenges {challenge.model}. {comparison} {reason.strip()[:MAX_REASON]}".strip()
     return lifecycle.ask_for_approval(challenger, by=by, reason=note)

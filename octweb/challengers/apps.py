@@ -82,7 +82,7 @@ def _context(scene: ModelScene) -> Mapping[str, Any]:
 def _price_record(model: TreeModel, now: datetime) -> Mapping[str, Any] | None:
     from octweb.challengers.price import price_record
 
-    return price_record(model, now)
+    return price_record(model)
 
 
 def _price_serializer() -> Serializer:

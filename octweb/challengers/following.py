@@ -7,7 +7,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -39,12 +38,12 @@ class _LastCleaning:
     at = -CLEAN_SECONDS
 
 
-def follow_due(now: datetime | None = None) -> int:
+def follow_due() -> int:
     """Compare new recorded decisions with challengers, and end challenges that cannot go on.
 
     Return the number of compared rows.
     """
-    now = now or timezone.now()
+    now = timezone.now()
     rows = 0
     for challenge in running_challenges():
         try:

@@ -80,11 +80,11 @@ def name_challenger(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def end_challenge(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """End the running challenge with the reason from the form."""
+    """End the running challenge."""
     model = own_model(request, pk)
     with refusals_as_messages(request):
         challenge = _running(model)
-        actions.end_challenge(challenge, by=request.user, reason=request.POST.get("reason", ""))
+        actions.end_challenge(challenge, by=request.user)
         messages.success(request, f"{challenge.challenger} no longer answers. Its numbers are kept.")
     return back_to_life(pk)
 
@@ -92,7 +92,7 @@ def end_challenge(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def promote(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """Request approval of the challenger."""
+    """Request approval of the challenger, with the note from the form."""
     model = own_model(request, pk)
     with refusals_as_messages(request):
         challenge = _running(model)

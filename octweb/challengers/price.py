@@ -104,12 +104,12 @@ class _LastLook:
     at = -LOOK_SECONDS
 
 
-def look_for_due(now: datetime | None = None) -> int:
+def look_for_due() -> int:
     """Start due searches at most once per LOOK_SECONDS, and return how many."""
     if time.monotonic() - _LastLook.at < LOOK_SECONDS:
         return 0
     _LastLook.at = time.monotonic()
-    return repeat_due(now or timezone.now())
+    return repeat_due(timezone.now())
 
 
 def repeat_due(now: datetime) -> int:
@@ -207,7 +207,7 @@ def latest(model: TreeModel) -> StayingPrice | None:
     return StayingPrice.objects.filter(model=model).order_by("-created").first()
 
 
-def price_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
+def price_record(model: TreeModel) -> dict[str, Any] | None:
     """Return the last price of staying of a model, and the status of the last search. None if there was no search."""
     job = latest(model)
     if job is None:

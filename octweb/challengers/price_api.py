@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 
 from django.http import Http404
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
@@ -81,7 +80,7 @@ class ModelPrice(GenericAPIView):
         return models.get_visible(self.request.user, self.kwargs["pk"])
 
     def answer(self, model: TreeModel, status: int = 200) -> Response:
-        record = price.price_record(model, timezone.now())
+        record = price.price_record(model)
         if record is None:
             raise Http404(NO_PRICE)
         return Response(PriceSerializer(record).data, status=status)

@@ -44,7 +44,7 @@ def challenger_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
     if challenge is None:
         return None
     served = model_file(model)
-    counts = silent_counts(challenge)
+    counts = counts_by_leaf(challenge)
     has_outcomes = is_recorded(model) and _reads_records(challenge)
     verdicts = verdicts_by_leaf(challenge, now)
     total = _sum(verdicts.values())
@@ -82,7 +82,7 @@ def challenger_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
     }
 
 
-def silent_counts(challenge: Challenge) -> Counter[LeafAnswer]:
+def counts_by_leaf(challenge: Challenge) -> Counter[LeafAnswer]:
     """Return the number of rows by leaf of the served tree and challenger's answer."""
     mine = DailyCount.objects.filter(model=challenge.model_id, kind=SILENT, name__startswith=f"{challenge.pk} ")
     counts: Counter[LeafAnswer] = Counter()

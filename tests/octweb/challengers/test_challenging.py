@@ -417,9 +417,10 @@ def test_page_names_shows_promotes_and_ends(approved, smaller, owner, client, me
     text = client.get(page).content.decode()
     assert "version 2 answers silently" in text
     assert "Ask for approval of the challenger" in text
-    client.post(reverse("challengers:promote", args=[approved.pk]))
+    client.post(reverse("challengers:promote", args=[approved.pk]), {"reason": "More is right."})
+    assert smaller.events.last().reason.endswith("More is right.")
     assert "The challenger is in review." in client.get(page).content.decode()
-    client.post(reverse("challengers:end", args=[approved.pk]), {"reason": "enough"})
+    client.post(reverse("challengers:end", args=[approved.pk]))
     assert "answered silently" in client.get(page).content.decode()
     assert (
         client.post(reverse("challengers:name", args=[approved.pk]), form | {"until": "x"}, follow=True).status_code
