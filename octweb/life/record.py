@@ -22,7 +22,7 @@ MAX_DAYS = 3650
 
 
 def life_record(model: TreeModel, days: int, now: datetime, *, with_parts: bool = True) -> dict[str, Any]:
-    """Return the decisions of the last `days` days, the watches with their evidence, the alarms, and the parts of apps above."""
+    """Return the decisions of the last `days` days, the watches with their evidence, the alarms, and the registered parts."""
     today = now.astimezone(UTC).date()
     counts = day_counts(model, today - timedelta(days=days - 1), today)
     look = look_at(model, today)

@@ -1,4 +1,4 @@
-"""Tell by the API which version was served under a name at a time."""
+"""API of the version that was served under a name at a time."""
 
 from __future__ import annotations
 

@@ -154,8 +154,8 @@ def inspector(scene: ModelScene) -> dict[str, Any]:
         "tab": current,
         "inside": scene.inside,
         "editable": scene.model.method in editable_ids() and scene.rows is not None,
-        "has_rows": scene.rows
-        is not None,  # without rows, unseen rows are unknown rather than none, so the page does not mention them
+        # without rows, unseen rows are unknown rather than none, so the page does not mention them
+        "has_rows": scene.rows is not None,
         "classes": len(scene.tree.classes),
         **current.context(scene),
     }
