@@ -15,8 +15,8 @@ from rest_framework.views import APIView
 from octweb.core import metrics
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser
+from octweb.registry.api.prediction_serializers import PredictionsSerializer, RowsSerializer
 from octweb.registry.api.request import callable_model, flag, rows_of
-from octweb.registry.api.serializers import PredictionsSerializer, RowsSerializer
 from octweb.registry.document.claims import certificate_status
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import Predictions, predict_rows

@@ -1,4 +1,4 @@
-"""Serializers of models. The actions check values."""
+"""Bodies of models and of their import."""
 
 from __future__ import annotations
 
@@ -9,22 +9,14 @@ from rest_framework import serializers
 
 from octweb.core.api import Name, StrictTextField
 from octweb.core.model_schema import reference
+from octweb.registry.api.review_serializers import ReviewEventSerializer, ReviewStateSerializer
 from octweb.registry.document import claims
 from octweb.registry.document.model_files import model_file
 from octweb.registry.document.selection import selection_of
 from octweb.registry.hooks import agreement
 from octweb.registry.lifecycle import access, actions
 from octweb.registry.lifecycle.importing import FORMS
-from octweb.registry.models import Recording, ReviewEvent, ShareLevel, TreeModel
-from octweb.registry.prediction.retired import RETIRED_HELP
-from octweb.registry.review.checklist import (
-    TITLES,
-    ChecklistState,
-    ReviewedModel,
-    answers_of,
-    build_checklist,
-    purpose_of,
-)
+from octweb.registry.models import TreeModel
 from trainer.evaluate.verdict import Kind, base_rate, read_verdict
 
 
@@ -114,26 +106,6 @@ class ModelSerializer(serializers.ModelSerializer):
         if model.dataset_id is None or not access.is_owner_or_staff(user, model):
             return None
         return str(model.dataset_id)
-
-
-class ReviewEventSerializer(serializers.ModelSerializer):
-    """A step in a model's history: a change of its state, or a note."""
-
-    by = serializers.CharField(source="by.username", default=None, allow_null=True)
-    before = serializers.CharField()
-
-    class Meta:
-        model = ReviewEvent
-        fields = ["at", "by", "before", "after", "reason"]
-        read_only_fields = fields
-
-
-class ReviewStateSerializer(serializers.Serializer):
-    """The state of a review, the steps that the caller may take, and the history."""
-
-    state = serializers.CharField()
-    possible = serializers.ListField(child=serializers.CharField())
-    history = ReviewEventSerializer(many=True)
 
 
 class SelectionSerializer(serializers.Serializer):
@@ -336,177 +308,6 @@ class ModelDetailSerializer(ModelSerializer):
     def get_selection(self, model: TreeModel) -> dict[str, Any] | None:
         selection = selection_of(model)
         return None if selection is None else dict(SelectionSerializer(selection).data)
-
-
-class ChecklistItemSerializer(serializers.Serializer):
-    """An item of the reviewer's checklist."""
-
-    item = serializers.ChoiceField(list(TITLES))
-    title = serializers.CharField()
-    state = serializers.ChoiceField(list(get_args(ChecklistState)))
-    sentence = serializers.CharField()
-
-
-class SentBackSerializer(serializers.Serializer):
-    """A step that sent the model back, and the owner's answer."""
-
-    by = serializers.CharField(allow_null=True)
-    at = serializers.DateTimeField()
-    reason = serializers.CharField()
-    answer = serializers.CharField(allow_null=True, help_text="null: the owner has not asked again; may be empty")
-
-
-class ReviewPageSerializer(ReviewStateSerializer):
-    """The review of a model: state, purpose, answers and checklist."""
-
-    purpose = serializers.CharField(help_text="why the owner asks for approval; later answers do not replace it")
-    sent_back = SentBackSerializer(many=True)
-    checklist = ChecklistItemSerializer(many=True)
-    open = serializers.IntegerField(help_text="items of the checklist that are open; an approval then needs a reason")
-    approvals = serializers.ListField(
-        child=serializers.CharField(), help_text="who approved it so far, where two approvals are wanted"
-    )
-
-
-def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
-    """Return the review of a model, with the steps that `user` may take.
-
-    Show it only to the model's owner and administrators.
-    """
-    reviewed = ReviewedModel(model)
-    purpose = purpose_of(reviewed.events)
-    items = build_checklist(reviewed)
-    return {
-        "state": model.state,
-        "possible": actions.possible_steps(model, user),
-        "history": ReviewEventSerializer(reviewed.events, many=True).data,
-        "purpose": "" if purpose is None else purpose.reason,
-        "sent_back": [
-            {
-                "by": back.by.get_username() if back.by else None,
-                "at": back.at,
-                "reason": back.reason,
-                "answer": None if again is None else again.reason,
-            }
-            for back, again in answers_of(reviewed.events)
-        ],
-        "checklist": [item.to_json() for item in items],
-        "open": sum(item.state == "open" for item in items),
-        "approvals": [e.by.get_username() for e in actions.approvals(model) if e.by],
-    }
-
-
-class ReviewSerializer(serializers.Serializer):
-    """A step of the review, with its reason."""
-
-    action = serializers.ChoiceField(list(actions.TRANSITIONS))
-    reason = StrictTextField(
-        required=False,
-        allow_blank=True,
-        default="",
-        max_length=5000,
-        help_text="needed to reject, to ask back, and to approve against open items of the checklist",
-    )
-    publish = serializers.BooleanField(
-        required=False,
-        default=None,
-        allow_null=True,
-        help_text="with approve: serve it under its name from now on, or not; null: only if no higher version is served",
-    )
-    recording = serializers.ChoiceField(
-        Recording.choices,
-        required=False,
-        default="",
-        help_text="with approve: what is kept of its answers; left out: as it is",
-    )
-
-
-class PublishSerializer(serializers.Serializer):
-    """The name under which to serve a model."""
-
-    name = Name(max_length=90, help_text="empty: the name stays")
-
-
-class ShareSerializer(serializers.Serializer):
-    """A user with access to a model, independent of its review."""
-
-    username = StrictTextField(max_length=150)
-    level = serializers.ChoiceField(ShareLevel.choices, required=False, default=ShareLevel.READ)
-
-
-class PredictionSerializer(serializers.Serializer):
-    """The prediction for one row."""
-
-    label = serializers.CharField(allow_blank=True)
-    probabilities = serializers.DictField(child=serializers.FloatField())
-    leaf = serializers.IntegerField()
-    path = serializers.ListField(child=serializers.CharField(), required=False, help_text="with ?explain=true")
-    missing = serializers.ListField(
-        child=serializers.CharField(),
-        required=False,
-        help_text="empty columns that the path asks, where there are some",
-    )
-    unseen_missing = serializers.ListField(
-        child=serializers.CharField(),
-        required=False,
-        help_text="those of them whose side for empty cells no training row took",
-    )
-    out_of_range = serializers.ListField(
-        child=serializers.CharField(),
-        required=False,
-        help_text="columns that the tree asks and whose value lies outside the training range",
-    )
-    decision = serializers.UUIDField(required=False, help_text="id of its record, where records are kept")
-
-
-class CertificateStatusSerializer(serializers.Serializer):
-    """The claim about the tree that answers."""
-
-    guarantee = serializers.CharField()
-    status = serializers.CharField()
-    gap = serializers.FloatField(allow_null=True)
-    proved_optimal = serializers.BooleanField(help_text="false for a tree with wishes")
-    wishes = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="in words, where there are some"
-    )
-    price_rows = serializers.FloatField(
-        required=False, allow_null=True, help_text="what all wishes together cost, in rows"
-    )
-
-
-class PredictionsSerializer(serializers.Serializer):
-    """The answers of predict."""
-
-    model = serializers.UUIDField()
-    name = serializers.CharField()
-    version = serializers.IntegerField()
-    retired = serializers.CharField(required=False, help_text=RETIRED_HELP)
-    certificate = CertificateStatusSerializer()
-    predictions = PredictionSerializer(many=True, required=False, help_text="by row")
-    columns = serializers.DictField(
-        child=serializers.ListField(), required=False, help_text="instead of predictions, if columns were sent"
-    )
-    notes = serializers.ListField(child=serializers.CharField(), help_text="how unusual values were treated")
-    proposals = serializers.ListField(
-        child=serializers.DictField(),
-        required=False,
-        help_text="readings under which columns of 20 rows or more would fit the training better, where there are some",
-    )
-
-
-class RowsSerializer(serializers.Serializer):
-    """Rows to predict: either `rows`, each an object of column → value, or `columns`, column → list of values."""
-
-    rows = serializers.ListField(
-        child=serializers.DictField(child=serializers.JSONField(allow_null=True)),
-        required=False,
-        help_text="columns and values",
-    )
-    columns = serializers.DictField(
-        child=serializers.ListField(child=serializers.JSONField(allow_null=True)),
-        required=False,
-        help_text="in place of rows",
-    )
 
 
 class BringSerializer(serializers.Serializer):

@@ -14,8 +14,8 @@ from rest_framework.views import APIView
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser
 from octweb.core.problems import Conflict, Gone
+from octweb.registry.api.prediction_serializers import RowsSerializer
 from octweb.registry.api.request import rows_of
-from octweb.registry.api.serializers import RowsSerializer
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.serving_history import Period, parse_moment_or_now, served_period, sha256_at
 from octweb.registry.models import State, TreeModel

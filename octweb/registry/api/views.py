@@ -21,16 +21,14 @@ from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.registry.api.request import AnyFormat, readable_model
-from octweb.registry.api.serializers import (
-    BringSerializer,
-    ModelDetailSerializer,
-    ModelSerializer,
+from octweb.registry.api.review_serializers import (
     PublishSerializer,
     ReviewPageSerializer,
     ReviewSerializer,
     ShareSerializer,
     review_record,
 )
+from octweb.registry.api.serializers import BringSerializer, ModelDetailSerializer, ModelSerializer
 from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.importing import import_tree
 from octweb.registry.lifecycle.pruning import prune
