@@ -59,7 +59,7 @@ def _csv(frame: Any) -> bytes:
 
 
 def rows_of(source: Any) -> list[dict[str, Any]]:
-    """Return rows as dicts of plain values: of a dict, a sequence of dicts, or a data frame. An empty cell is None.
+    """Convert a dict, a sequence of dicts, or a data frame to rows of JSON values. An empty cell is None.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def rows_of(source: Any) -> list[dict[str, Any]]:
         if not isinstance(record, Mapping):
             raise TypeError(f"A row is a mapping of column to value, not {type(record).__name__}: {record!r:.60}")
     return [
-        {str(name): plain(_day_of(value) if name in days else value) for name, value in record.items()}
+        {str(name): json_cell(_day_of(value) if name in days else value) for name, value in record.items()}
         for record in records
     ]
 
@@ -118,7 +118,7 @@ def json_value(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def plain(value: Any) -> Any:
+def json_cell(value: Any) -> Any:
     """Convert a cell to a JSON value. NumPy numbers become numbers, empty cells None, and dates text."""
     if value is None or isinstance(value, str | bool | int):
         return value

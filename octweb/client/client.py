@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from octweb.client.bodies import is_frame
 from octweb.client.connection import API, Connection
 from octweb.client.datasets import Datasets, RemoteDataset
 from octweb.client.decisions import Decisions
 from octweb.client.jobs import RemoteBatch
-from octweb.client.models import Models, RemoteModel, is_id
+from octweb.client.models import Models, RemoteModel
 from octweb.client.predictions import AnsweredRows
+from octweb.client.resource import is_id
 from octweb.client.runs import RemoteRun, Runs
 
 if TYPE_CHECKING:
@@ -122,8 +120,8 @@ class Client:
 
         Parameters
         ----------
-        dataset : RemoteDataset, str, path or data frame
-            A data set or its id. A file or a data frame is uploaded first.
+        dataset : RemoteDataset, str, path, binary stream, bytes or data frame
+            A data set or its id. Others are uploaded first.
         target : str, optional
             The column to predict; by default the target of the data set. Another target changes the data set.
         method : str
@@ -176,13 +174,9 @@ class Client:
         return RemoteModel(self._connection, {"id": str(model)})
 
     def _dataset(self, source: Any, target: str) -> RemoteDataset:
-        """Return the data set passed to `train`. Upload it first if it is a file or a data frame."""
+        """Return the data set passed to `train`. Upload it first unless it is on the server."""
         if isinstance(source, RemoteDataset):
             return source
         if isinstance(source, str) and is_id(source):
             return self.datasets.get(source)
-        if isinstance(source, Mapping) or not (
-            isinstance(source, str | PathLike) or is_frame(source) or hasattr(source, "read")
-        ):
-            raise TypeError(f"{type(source).__name__} is no data set, id, path or data frame.")
         return self.datasets.upload(source, target=target)

@@ -8,6 +8,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -110,9 +112,20 @@ class Connection:
         """Return the JSON of a POST; `options` as in `ApiCall`."""
         return _json(self.send(ApiCall(method="POST", path=path, body=body, **options)))
 
-    def delete(self, path: str, **query: Any) -> None:
+    def patch(self, path: str, body: Any) -> Any:
+        """Return the JSON of a PATCH."""
+        return _json(self.send(ApiCall(method="PATCH", path=path, body=body)))
+
+    def delete(self, path: str) -> None:
         """Send a DELETE."""
-        self.send(ApiCall(method="DELETE", path=path, query=query))
+        self.send(ApiCall(method="DELETE", path=path))
+
+    def download(self, path: str, target: str | PathLike[str] | None = None, **query: Any) -> bytes:
+        """Return the content of a file of the server, and save it if `target` is given."""
+        content = self.send(ApiCall(method="GET", path=path, query=query)).content
+        if target is not None:
+            Path(target).write_bytes(content)
+        return content
 
     def pages(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
         """Yield the rows of a list, page by page."""
@@ -143,20 +156,19 @@ class Connection:
         NoConnectionError
             If no answer came.
         """
-        is_lost = False  # an attempt may have been executed
+        is_lost = False  # an earlier attempt may have been executed
         attempt = 0
         end = time.monotonic() + LONGEST_EXECUTION_SECONDS
         while True:
             is_last = attempt >= self.retries
-            attempt += 1
             try:
                 response = self._attempt(call)
             except self._errors as error:
-                is_safe = isinstance(error, self._not_sent) or call.is_repeatable
-                if is_last or not is_safe:
+                is_sent = not isinstance(error, self._not_sent)
+                if is_last or (is_sent and not call.is_repeatable):
                     raise NoConnectionError(f"No answer from {self.address(call.path)}: {error!r}") from error
-                pause = _pause(attempt - 1)
-                is_lost = is_lost or not isinstance(error, self._not_sent)
+                is_lost = is_lost or is_sent
+                pause = _pause(attempt)
             else:
                 if response.is_success:
                     return response
@@ -165,7 +177,7 @@ class Connection:
                 refusal = _refusal(response)
                 is_lost = is_lost or refusal.status in GATEWAY
                 is_safe = refusal.status in BUSY or (refusal.status in GATEWAY and call.is_repeatable)
-                pause = _pause(attempt - 1) if refusal.retry_after is None else refusal.retry_after
+                pause = _pause(attempt) if refusal.retry_after is None else refusal.retry_after
                 if is_lost and refusal.status == 409 and refusal.retry_after is not None and time.monotonic() < end:
                     # The server still executes the first attempt of this creating call, for example it reads a large file.
                     time.sleep(pause)
@@ -173,6 +185,7 @@ class Connection:
                 if is_last or not is_safe or pause > LONGEST_PAUSE_SECONDS:
                     raise refusal
             time.sleep(pause)
+            attempt += 1
 
     def _attempt(self, call: ApiCall) -> httpx.Response:
         headers = dict(call.headers)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from octweb.client.bodies import form_of, open_file
-from octweb.client.connection import ApiCall, Connection, new_key
+from octweb.client.connection import Connection, new_key
 from octweb.client.resource import Resource
 
 READ_OPTIONS = (
@@ -107,7 +107,7 @@ class RemoteDataset(Resource):
         changes += [{"name": column, "role": "ignored"} for column in ignore]
         body: dict[str, Any] = {"columns": _merge_by_name([*changes, *columns])} if changes or columns else {}
         body |= {member: value for member, value in (("target", target), ("name", name)) if value is not None}
-        self.data = self._connection.send(ApiCall(method="PATCH", path=self.path, body=body)).json()
+        self.data = self._connection.patch(self.path, body)
         return self
 
     def _remedies(self, finding: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -153,10 +153,8 @@ class RemoteDataset(Resource):
 
     def download(self, path: str | Path) -> Path:
         """Save the parsed rows as a CSV file, and return the path."""
-        response = self._connection.send(ApiCall(method="GET", path=f"{self.path}download/", query={"as": "read"}))
-        target = Path(path)
-        target.write_bytes(response.content)
-        return target
+        self._connection.download(f"{self.path}download/", path, **{"as": "read"})
+        return Path(path)
 
     def delete(self) -> None:
         """Delete the data set. It can be restored on the page of deleted objects."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from octweb.client.bodies import rows_of
-from octweb.client.connection import ApiCall, Connection, new_key
+from octweb.client.connection import Connection, new_key
 
 
 class Decisions:
@@ -67,7 +67,6 @@ class Decisions:
 
     def _add_many(self, path: str, rows: Any) -> dict[str, int]:
         if isinstance(rows, bytes):
-            response = self._connection.send(ApiCall(method="POST", path=path, content=(rows, "text/csv")))
-            return dict(response.json())
+            return dict(self._connection.post(path, content=(rows, "text/csv")))
         records = [{name: value for name, value in row.items() if value is not None} for row in rows_of(rows)]
         return dict(self._connection.post(path, {"rows": records}))

@@ -47,8 +47,8 @@ class ApiError(ClientError):
         super().__init__(f"{status} {self.title}: {self.detail}")
 
 
-def renumbered(text: str, start: int) -> str:
-    """Return a text that begins with the place of a row in a call, with its place among all rows."""
+def shift_row_number(text: str, start: int) -> str:
+    """Replace the row number at the start of a text by the number among all rows, which is larger by `start`."""
     return re.sub(r"\Arows\[(\d+)\]", lambda place: f"rows[{start + int(place[1])}]", text)
 
 
@@ -119,12 +119,14 @@ def error_of(status: int, problem: Mapping[str, Any], retry_after: float | None 
     return BY_STATUS.get(status, default)(status, problem, retry_after)
 
 
-def with_row_numbers_after(error: ApiError, start: int) -> ApiError:
+def shift_row_numbers(error: ApiError, start: int) -> ApiError:
     """Return a refusal whose row numbers count the `start` rows of earlier calls, too."""
     if not start:
         return error
-    errors = [dict(member) | {"detail": renumbered(str(member.get("detail", "")), start)} for member in error.errors]
-    detail = renumbered(error.detail, start)
+    errors = [
+        dict(member) | {"detail": shift_row_number(str(member.get("detail", "")), start)} for member in error.errors
+    ]
+    detail = shift_row_number(error.detail, start)
     problem = {"type": error.type, "title": error.title, "detail": detail, "errors": errors}
     shifted = type(error)(error.status, problem, error.retry_after)
     shifted.add_note(f"The first {start:,} rows were answered by earlier calls.")

@@ -6,9 +6,8 @@ import io
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from octweb.client.connection import ApiCall
 from octweb.client.errors import NoConnectionError, RunFailedError, ServerError, WaitTimeoutError
 from octweb.client.resource import Resource
 
@@ -16,6 +15,7 @@ FINISHED = {"succeeded", "failed", "cancelled"}
 FIRST_POLL_SECONDS = 0.2
 LONGEST_POLL_SECONDS = 2.0
 LONGEST_OUTAGE_SECONDS = 300.0  # a server that is updated is back by then
+Answer = TypeVar("Answer")
 
 
 class RemoteJob(Resource):
@@ -62,22 +62,44 @@ class RemoteJob(Resource):
         NoConnectionError
             If no answer came for five minutes.
         """
-        answered = time.monotonic()
+        outage = Outage()
         for pause in polls(timeout):
             if self.is_finished:
                 break
-            if pause is None:
-                raise WaitTimeoutError(f"{self!r} has not ended after {timeout} seconds. It continues on the server.")
-            time.sleep(pause)
-            try:
-                self.refresh()
-                answered = time.monotonic()
-            except (NoConnectionError, ServerError):
-                if time.monotonic() - answered > LONGEST_OUTAGE_SECONDS:
-                    raise
+            self._sleep(pause, timeout)
+            outage.read(self.refresh)
         if self.status == "failed":
             raise RunFailedError(self.error or "The server does not say why.")
         return self
+
+    def _sleep(self, pause: float | None, timeout: float | None) -> None:
+        """Sleep until the next poll. Raises WaitTimeoutError if the timeout is over."""
+        if pause is None:
+            raise WaitTimeoutError(f"{self!r} has not ended after {timeout} seconds. It continues on the server.")
+        time.sleep(pause)
+
+
+class Outage:
+    """Time since when the server is unavailable, for example because it restarts."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def read(self, read: Callable[[], Answer]) -> Answer | None:
+        """Return what `read` returns, or None if the server is unavailable.
+
+        Raises its error if the server has been unavailable for LONGEST_OUTAGE_SECONDS.
+        """
+        try:
+            answer = read()
+        except (NoConnectionError, ServerError):
+            now = time.monotonic()
+            self._since = now if self._since is None else self._since
+            if now - self._since > LONGEST_OUTAGE_SECONDS:
+                raise
+            return None
+        self._since = None
+        return answer
 
 
 def polls(timeout: float | None, clock: Callable[[], float] = time.monotonic) -> Iterator[float | None]:
@@ -126,13 +148,12 @@ class RemoteBatch(RemoteJob):
 
     def content(self) -> bytes:
         """Return the content of the result file."""
-        return self._connection.send(ApiCall(method="GET", path=f"{self.path}result/")).content
+        return self._connection.download(f"{self.path}result/")
 
     def download(self, path: str | Path) -> Path:
         """Save the result file, and return the path."""
-        target = Path(path)
-        target.write_bytes(self.content())
-        return target
+        self._connection.download(f"{self.path}result/", path)
+        return Path(path)
 
     def to_frame(self) -> Any:
         """Return the answers as a pandas data frame."""

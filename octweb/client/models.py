@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from octweb.client.bodies import batches, form_of, open_file, rows_of
-from octweb.client.connection import ApiCall, Connection, new_key
-from octweb.client.errors import ApiError, ClientError, renumbered, with_row_numbers_after
+from octweb.client.connection import Connection, new_key
+from octweb.client.errors import ApiError, ClientError, shift_row_number, shift_row_numbers
 from octweb.client.jobs import RemoteBatch
 from octweb.client.predictions import AnsweredRows
-from octweb.client.resource import Resource
+from octweb.client.resource import Resource, is_id
 
 if TYPE_CHECKING:
     from trainer.sklearn_api.estimators import TreeClassifier
@@ -153,11 +153,7 @@ class RemoteModel(Resource):
         path : str or Path, optional
             Where to save it.
         """
-        query = {"format": format}
-        content = self._connection.send(ApiCall(method="GET", path=f"{self.path}download/", query=query)).content
-        if path is not None:
-            Path(path).write_bytes(content)
-        return content
+        return self._connection.download(f"{self.path}download/", path, format=format)
 
     def download(self, path: str | Path | None = None) -> TreeClassifier:
         """Return the model as a fitted classifier, like `octweb.load`. Save its file if `path` is given."""
@@ -205,7 +201,8 @@ class RemoteModel(Resource):
         RetiredError
             If the model is retired.
         """
-        headers = {name: value for name, value in ((SUBJECT_HEADER, subject), (DRY_RUN_HEADER, "1" * dry_run)) if value}
+        headers = {SUBJECT_HEADER: subject} if subject else {}
+        headers |= {DRY_RUN_HEADER: "1"} if dry_run else {}
         query = {"explain": "true"} if explain else {}
         path = f"{self.path}predict/"
         pages = []
@@ -213,8 +210,8 @@ class RemoteModel(Resource):
             try:
                 page = self._connection.post(path, {"rows": part}, query=query, headers=headers)
             except ApiError as error:
-                raise with_row_numbers_after(error, start) from None
-            pages.append(page | {"notes": [renumbered(note, start) for note in page["notes"]]})
+                raise shift_row_numbers(error, start) from None
+            pages.append(page | {"notes": [shift_row_number(note, start) for note in page["notes"]]})
         return AnsweredRows(pages)
 
     def predict_frame(self, frame: Any, **options: Any) -> Any:
@@ -385,12 +382,3 @@ class Models:
         return RemoteModel(
             self._connection, self._connection.post("models/", form=fields, file=open_file(file), key=new_key())
         )
-
-
-def is_id(text: str) -> bool:
-    """Return whether a text is the id of an object."""
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -47,3 +48,12 @@ class Resource:
         """Read the object again from the server, and return it."""
         self.data = self._connection.get(self.path)
         return self
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text is the id of an object."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from octweb.client.bodies import json_value
 from octweb.client.connection import Connection, new_key
-from octweb.client.errors import RunFailedError, WaitTimeoutError
-from octweb.client.jobs import FINISHED, RemoteJob, polls
+from octweb.client.errors import RunFailedError
+from octweb.client.jobs import FINISHED, Outage, RemoteJob, polls
 from octweb.client.models import RemoteModel
 
 
@@ -92,27 +92,27 @@ class RemoteRun(RemoteJob):
     def progress(self, timeout: float | None = None) -> Iterator[SearchProgress]:
         """Yield the progress records from the beginning until the run has ended.
 
-        Raises WaitTimeoutError after `timeout` seconds.
+        A server that restarts meanwhile is asked again for five minutes. Raises WaitTimeoutError after `timeout` seconds.
         """
         since = 0
         attempt = None
+        outage = Outage()
         for pause in polls(timeout):
-            page = self._connection.get(f"{self.path}progress/", since=since)
-            if attempt is not None and page["attempt"] != attempt:  # a worker has started the run again
-                since = 0
+            page = outage.read(partial(self._connection.get, f"{self.path}progress/", since=since))
+            if page is not None:
+                is_restarted = attempt not in (None, page["attempt"])  # a worker has started the run again
                 attempt = page["attempt"]
-                continue
-            attempt = page["attempt"]
-            since = page["next"]
-            yield from (SearchProgress.of(record) for record in page["records"])
-            if page["status"] in FINISHED and not page["records"]:
-                self.refresh()
-                return
-            if page["records"]:
-                continue
-            if pause is None:
-                raise WaitTimeoutError(f"{self!r} has not ended after {timeout} seconds. It continues on the server.")
-            time.sleep(pause)
+                if is_restarted:
+                    since = 0
+                    continue
+                since = page["next"]
+                yield from (SearchProgress.of(record) for record in page["records"])
+                if page["records"]:
+                    continue
+                if page["status"] in FINISHED:
+                    self.refresh()
+                    return
+            self._sleep(pause, timeout)
 
     def again(self, dataset: Any = None) -> RemoteRun:
         """Queue a run with the same settings, on the same or another data set, and return it."""

@@ -15,7 +15,7 @@ from octweb.serving.actions import create_token
 
 @pytest.fixture
 def pauses(monkeypatch):
-    """The pauses that a client would make, which pass at once. Other threads of the process sleep as ever."""
+    """Provide the list of pauses that a client makes, and skip them. Other threads still sleep."""
     made: list[float] = []
     thread = threading.current_thread()
     sleep = connection.time.sleep

@@ -73,10 +73,10 @@ def test_missing_address_or_token_is_refused(monkeypatch, url, token, words):
 def test_invalid_token_is_refused_without_its_text():
     with pytest.raises(ValueError, match="characters that no token has") as refused:
         api.Client("http://x", "sec\nret")
-    assert "ret" not in str(refused.value).replace("characters", "")
+    assert "ret" not in str(refused.value)
 
 
-def test_spaces_and_the_path_of_the_api_are_cut_off(played):
+def test_spaces_and_the_path_of_the_api_are_cut_off():
     seen = []
     transport = httpx.MockTransport(lambda request: seen.append(request) or ok([]))
     api.Client(" http://x/api/v1/ ", "secret\n", transport=transport).methods()
@@ -84,17 +84,28 @@ def test_spaces_and_the_path_of_the_api_are_cut_off(played):
     assert seen[0].headers["Authorization"] == "Bearer secret"
 
 
-def test_answer_of_another_server_is_named(played):
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        (lambda client: client.methods(), "methods/"),
+        (lambda client: api.RemoteDataset(client._connection, DATASET).confirm(target="z"), "datasets/d1/"),
+        (lambda client: client.decisions.outcomes(b"decision,outcome\n"), "outcomes/"),
+    ],
+)
+def test_answer_of_another_server_is_named(played, call, path):
     client, _ = played(httpx.Response(200, text="<p>Welcome</p>"))
-    with pytest.raises(api.ClientError, match="methods/ is not JSON"):
-        client.methods()
+    with pytest.raises(api.ClientError, match=f"{path} is not JSON"):
+        call(client)
+
+
+def test_redirect_names_the_new_address(played):
     client, calls = played(httpx.Response(301, headers={"Location": "https://octweb.test/api/v1/methods/"}))
     with pytest.raises(api.ApiError, match=r"moved to https://octweb\.test"):
         client.methods()
     assert len(calls) == 1
 
 
-def test_address_and_token_come_from_the_environment(monkeypatch, played):
+def test_address_and_token_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("OCTWEB_URL", "http://trees.test/below/")
     monkeypatch.setenv("OCTWEB_TOKEN", "from-environment")
     seen = []
@@ -340,6 +351,19 @@ def test_wait_outlives_a_restart_of_the_server(played, pauses, monkeypatch):
         client.runs.get("r1").wait()
 
 
+def test_progress_outlives_a_restart_of_the_server(played, pauses, monkeypatch):
+    outage = (httpx.ConnectError("refused"), problem(502))
+    ended = ok({"status": "succeeded", "attempt": 1, "next": 0, "records": []})
+    client, _ = played(ok(RUN), *outage, ended, ok(RUN | {"status": "succeeded"}), retries=0)
+    run = client.runs.get("r1")
+    assert list(run.progress()) == []
+    assert run.is_finished
+    monkeypatch.setattr(jobs, "LONGEST_OUTAGE_SECONDS", -1.0)
+    client, _ = played(ok(RUN), *outage, ended, retries=0)
+    with pytest.raises(api.NoConnectionError):
+        list(client.runs.get("r1").progress())
+
+
 def test_failed_run_raises_the_reason_of_the_server(played):
     client, _ = played(ok(RUN | {"status": "failed", "error": "Not enough memory."}))
     run = client.runs.get("r1")
@@ -429,19 +453,27 @@ def test_findings_without_a_remedy_change_nothing(played):
 
 
 @pytest.mark.parametrize(
-    ("known", "serializer", "own"),
+    ("known", "serializer", "own", "send"),
     [
-        (datasets.READ_OPTIONS, NewDatasetSerializer, {"file", "name", "target"}),
-        (models.FILE_OPTIONS, NewBatchPredictionSerializer, {"file", "model"}),
+        (
+            datasets.READ_OPTIONS,
+            NewDatasetSerializer,
+            {"file", "name", "target"},
+            lambda client: client.datasets.upload(b"a\n1\n", sep=";"),
+        ),
+        (
+            models.FILE_OPTIONS,
+            NewBatchPredictionSerializer,
+            {"file", "model"},
+            lambda client: model_of(client).predict_file(b"a\n1\n", sep=";"),
+        ),
     ],
 )
-def test_options_of_a_file_are_those_of_the_api(played, known, serializer, own):
+def test_options_of_a_file_are_those_of_the_api(played, known, serializer, own, send):
     assert {*known} == serializer().fields.keys() - own
     client, calls = played()
     with pytest.raises(TypeError, match=f"'sep' is no option. The options are {known[0]}"):
-        client.datasets.upload(b"a\n1\n", sep=";") if "delimiter" in known else model_of(client).predict_file(
-            b"a\n1\n", sep=";"
-        )
+        send(client)
     assert calls == []
 
 
