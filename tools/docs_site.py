@@ -42,9 +42,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:
-    """Replace each inline script with a reference to a file in the same place, so that scripts run in the
-    same order.
-    """
+    """Replace each inline script with a reference to a file in the same place, so that their order stays."""
     base = "../" * page.url.count("/")
 
     def script_element(match: re.Match[str]) -> str:

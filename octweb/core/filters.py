@@ -43,9 +43,9 @@ class ListFilters(BaseFilterBackend):
             raise ValidationError({SEARCH: f"Search for at most {MAX_SEARCH} characters, without null characters."})
         queryset = with_words(queryset, words, view.search_fields)
         if text := query.get(SINCE, ""):
-            queryset = queryset.filter(created__gte=_moment(SINCE, text, time.min))
+            queryset = queryset.filter(created__gte=parse_moment(SINCE, text, time.min))
         if text := query.get(UNTIL, ""):
-            queryset = queryset.filter(created__lte=_moment(UNTIL, text, time.max))
+            queryset = queryset.filter(created__lte=parse_moment(UNTIL, text, time.max))
         ordering = query.get(ORDERING, NEWEST)
         return queryset if ordering == NEWEST else _ordered(queryset, ordering, view.ordering_fields)
 
@@ -92,7 +92,8 @@ def _ordered(queryset: QuerySet, ordering: str, fields: Mapping[str, str]) -> Qu
     return queryset.order_by(first, "-created", "-pk")
 
 
-def _moment(name: str, text: str, clock: time) -> datetime:
+def parse_moment(name: str, text: str, clock: time) -> datetime:
+    """Parse a query parameter as `moment_in` does. Raises ValidationError for other texts."""
     moment = moment_in(text, clock)
     if moment is None:
         words = f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31 or 2026-03-31T14:00:00+01:00."

@@ -24,11 +24,9 @@ from octweb.core.client_sockets import Clients, ClientSocket
 from octweb.core.one_write import FixedConfig, answer_in_one_write
 
 VERSION = (27, 0)  # tested version of gunicorn; other versions get the plain gthread worker
-# in this order: time that the turn waits for a call, longest call that keeps the turn, and longest round before
-# connections are returned to the main thread
-PATIENCE_MS = 1
-TURN_SECONDS = 0.02
-ROUND_SECONDS = 0.5
+POLL_MS = 1  # the turn waits this long for a call before it looks for newly arrived connections
+TURN_SECONDS = 0.02  # a call that takes longer loses the turn
+ROUND_SECONDS = 0.5  # after this time, the turn returns its connections to the main thread
 BRIEF = ("/infer", "/predict/", "/invocations")  # paths of prediction calls end like this
 STARVED_SECONDS = 0.5  # if a turn waits longer than this for a thread, slow clients lose theirs
 FULL = 0.8  # above this share of `worker_connections`, idle connections are closed
@@ -144,7 +142,7 @@ class TurnWorker(ThreadWorker):
                 if self._ready and self._turn is turn:
                     turn.since = time.monotonic()
                     return self._ready.popleft()
-            called = listening.poll(0 if self._arrived else PATIENCE_MS)
+            called = listening.poll(0 if self._arrived else POLL_MS)
             with self._lock:
                 for number, _ in called:
                     listening.unregister(number)

@@ -79,6 +79,12 @@ TRAIN_RECORD: Schema = {
         "version": {"type": "string", "description": "of octweb"},
     },
 }
+# members that the JSON of `train` repeats from the certificate
+REPEATED = (
+    "method", "objective", "bound", "gap", "mip_gap", "unproved", "scope", "note", "correct", "n", "depth",
+    "leaves", "seconds", "nodes", "solver", "solver_version", "warm_start_objective", "cuts", "splits",
+    "splits_proved",
+)  # fmt: skip
 METRICS: Schema = {
     "type": "object",
     "description": "measurements by set of rows: `train`, `test`, `cross_validation`",
@@ -132,32 +138,8 @@ def components() -> dict[str, Schema]:
 
 def _train_record() -> Schema:
     """Return the schema of the JSON of `train`, which repeats most members of the certificate."""
-    repeated = (
-        "method",
-        "objective",
-        "bound",
-        "gap",
-        "mip_gap",
-        "unproved",
-        "scope",
-        "note",
-        "correct",
-        "n",
-        "depth",
-        "leaves",
-    )
-    repeated += (
-        "seconds",
-        "nodes",
-        "solver",
-        "solver_version",
-        "warm_start_objective",
-        "cuts",
-        "splits",
-        "splits_proved",
-    )
     certificate = of_dataclass(Certificate)["properties"]
-    return TRAIN_RECORD | {"properties": {name: certificate[name] for name in repeated} | TRAIN_RECORD["properties"]}
+    return TRAIN_RECORD | {"properties": {name: certificate[name] for name in REPEATED} | TRAIN_RECORD["properties"]}
 
 
 def _component(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from rest_framework.exceptions import ValidationError
 
-from octweb.core.filters import moment_in
+from octweb.core.filters import parse_moment
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import class_text, later_by_decision, models_of, moment_of, nanoseconds_of, standing_of
 from octweb.registry.document.model_files import model_file
@@ -127,11 +127,8 @@ def _number(name: str, text: str) -> int:
 
 def _nanoseconds(name: str, text: str, clock: time) -> int:
     """Return a time as ns since 1970. A date gets the time `clock` in the site's zone. Raises ValidationError."""
-    moment = moment_in(text, clock)
-    if moment is None:
-        words = f"'{text[:40]}' is neither a date nor a time. Use 2026-03-31 or 2026-03-31T14:00:00+01:00."
-        raise ValidationError({name: words})
-    return nanoseconds_of(moment) + (999 if clock == time.max else 0)
+    span = parse_moment(name, text, clock) - EPOCH
+    return (span.days * 86_400 + span.seconds) * 10**9 + span.microseconds * 1000 + (999 if clock == time.max else 0)
 
 
 def summaries(entries: Sequence[ChainEntry], models: Mapping[uuid.UUID, TreeModel]) -> list[dict[str, Any]]:

@@ -17,6 +17,10 @@ NUMBERS: Schema = {"type": "array", "items": {"type": "integer"}}
 PARAMETERS: Schema = ANY_OBJECT
 ROWS: Schema = {"type": "array", "items": {}}
 SECURITY: list[dict[str, list[str]]] = [{"token": []}, {"cookieAuth": []}]
+# statuses of the errors of a call
+STATUSES = (400, 401, 403, 404, 406, 410, 429)
+INFER_STATUSES = (400, 401, 403, 404, 406, 410, 413, 415, 422, 429, 503)
+BINARY_CONTENT: Schema = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
 
 def _object(required: tuple[str, ...], **properties: Schema) -> Schema:
@@ -103,34 +107,35 @@ MODEL_QUERY = [
 ]
 
 
-def _content(schema: Schema, *media_types: str) -> Schema:
-    return {media_type: {"schema": schema} for media_type in ("application/json", *media_types)}
+def _content(schema: Schema) -> Schema:
+    return {"application/json": {"schema": schema}}
 
 
-def _problems(*statuses: int, media_type: str = "application/json") -> Schema:
-    problem = {media_type: {"schema": reference("Problem")}}
-    return {str(status): {"content": problem, "description": ""} for status in statuses}
+def _call(
+    tag: str, name: str, summary: str, answer: Schema, *, problems: tuple[int, ...] = STATUSES, **members: Any
+) -> Schema:
+    """Return a call that answers 200 with this content, or a problem with one of the statuses of `problems`.
 
-
-def _call(tag: str, name: str, summary: str, answer: Schema, **more: Any) -> Schema:
-    """Return a call that answers 200 with JSON."""
-    statuses = more.pop("problems", (400, 401, 403, 404, 406, 410, 429))
-    answers = {"200": {"content": answer, "description": ""}} | _problems(*statuses)
-    return {"operationId": name, "summary": summary, "tags": [tag], "security": SECURITY, "responses": answers} | more
-
-
-BINARY = "application/octet-stream"
-INFER_STATUSES = (400, 401, 403, 404, 406, 410, 413, 415, 422, 429, 503)
+    `members` are further members of the operation, such as `parameters`.
+    """
+    answers = {"200": {"content": answer, "description": ""}}
+    answers |= {str(status): {"content": _content(reference("Problem")), "description": ""} for status in problems}
+    return {
+        "operationId": name,
+        "summary": summary,
+        "tags": [tag],
+        "security": SECURITY,
+        "responses": answers,
+    } | members
 
 
 def _infer(name: str, what: str, parameters: list[Schema]) -> Schema:
     body = {
         "required": True,
         "description": f"JSON, or JSON followed by the bytes of tensors, with its length in the header {JSON_LENGTH}",
-        "content": _content(reference("InferenceRequest"), BINARY)
-        | {BINARY: {"schema": {"type": "string", "format": "binary"}}},
+        "content": _content(reference("InferenceRequest")) | BINARY_CONTENT,
     }
-    answer = _content(reference("InferenceResponse")) | {BINARY: {"schema": {"type": "string", "format": "binary"}}}
+    answer = _content(reference("InferenceResponse")) | BINARY_CONTENT
     return _call("v2", name, f"Predict rows with {what}.", answer, parameters=parameters, requestBody=body, problems=INFER_STATUSES)  # fmt: skip
 
 

@@ -21,10 +21,8 @@ from octweb.core.unavailable import RETRY_SECONDS, reason_of
 from octweb.serving.body_budget import BODY_BUDGET
 from octweb.serving.coding import CODINGS, SMALLEST, DamagedBody, TooLong, UnknownCoding, compress_body, spool_decoded
 
-DROPPED = (
-    # bytes of an unread body that are read and dropped, because a client that still sends would miss the response
-    64_000_000
-)
+# bytes of an unread body that are read and dropped, because a client that still sends would miss the response
+DROPPED = 64_000_000
 READ_TIMEOUT_SECONDS = 5.0  # longest wait for the next byte of a body that is dropped
 AROUND = 1_000_000  # bytes that a form may have besides its uploaded file
 FORM_WEIGHT = 3

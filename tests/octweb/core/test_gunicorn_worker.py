@@ -454,9 +454,8 @@ def test_bytes_make_good_for_the_time_they_took(monkeypatch):
 
 FIELDS = b"Content-Type: application/json\r\nAuthorization: Token abc\r\n"
 CALL = b"POST /m/infer HTTP/1.1\r\nHost: localhost:8000\r\n" + FIELDS + b"Content-Length: 5\r\n\r\nhello"
-MAX_CALLS = (
-    110  # Python functions of gunicorn and our worker in one prediction; with gunicorn's `handle_request` it is 160
-)
+# Python functions of gunicorn and our worker in one prediction; with gunicorn's `handle_request` it is 160
+MAX_CALLS = 110
 ANSWER_HEADERS = [("Content-Type", "application/json"), ("X-Frame-Options", "DENY"), ("Content-Length", "5")]
 
 

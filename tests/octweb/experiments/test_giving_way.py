@@ -46,7 +46,7 @@ def slow(new_candidate) -> Candidate:
 
 @pytest.fixture
 def quick_run(owner, dataset):
-    """Run of one second that has already waited for a minute."""
+    """Provide a function that queues a run of one second, which has already waited for a minute."""
 
     def make() -> TrainingRun:
         run = runs.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})

@@ -51,10 +51,8 @@ def test_candidates_run_to_recommendation_and_estimate(owner, dataset, client):
     assert "The experiment recommends another one" in passed_over.words
     assert model.leaves == found.chosen.leaves
     assert model.unseen_accuracy == pytest.approx(found.chosen.score.mean)
-    for (
-        candidate
-        # the model file contains the trees of the folds, so that the checker can count them
-    ) in experiment.candidates.all():
+    # the model files contain the trees of the folds, so that the checker can count them
+    for candidate in experiment.candidates.all():
         assert len(json.loads(candidate.document)["rows"]["fold_trees"]) == 3
         assert candidate.trees == {}
         assert not any("tree" in record for record in candidate.records)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def supervised(owner, media, hard_dataset):
-    """Run that takes long, and its supervisor in this process."""
+    """Provide a run that takes long, and its supervisor in this process."""
     run = actions.enqueue(owner=owner, dataset=hard_dataset, method="odt", parameters={"depth": 3, "time_limit": 600})
     return run, TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
 

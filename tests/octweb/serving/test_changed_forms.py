@@ -65,7 +65,7 @@ def strange_rows(rows=ROWS):
 
 @pytest.fixture
 def expected(file):
-    """Return the sentences, with the changed answers counted one row at a time."""
+    """Provide the sentences, with the changed answers counted one row at a time."""
 
     def label(weight, sex):
         row = np.array([[weight, {"Female": 0.0, "Male": 1.0}.get(sex, -1.0)]])

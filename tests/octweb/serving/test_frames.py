@@ -1,4 +1,4 @@
-"""All interfaces predict the same for a frame, or refuse it. There are 386 frames of five kinds."""
+"""All interfaces predict the same for a frame, or refuse it. There are 386 frames of 11 kinds of columns."""
 
 from __future__ import annotations
 
