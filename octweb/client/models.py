@@ -347,13 +347,18 @@ class Models:
         """
         if is_id(name):
             return RemoteModel(self._connection, self._connection.get(f"models/{uuid.UUID(name)}/"))
-        models = [model.refresh() for model in self.list(name=name) if version is None or model.version == version]
-        chosen = [model for model in models if version is not None or model["served"]]
-        if not chosen:
-            wanted = "served version" if version is None else f"version {version}"
+        models = list(self.list(name=name))
+        if version is None:
+            wanted = "served version"
+            chosen = (model for model in models if model.is_served and model.refresh()["served"])
+        else:
+            wanted = f"version {version}"
+            chosen = (model.refresh() for model in models if model.version == version)
+        model = next(chosen, None)
+        if model is None:
             known = ", ".join(str(model.version) for model in models) or "none"
             raise ClientError(f"The name '{name}' has no {wanted}. Versions that you may use: {known}.")
-        return chosen[0]
+        return model
 
     def list(self, **filters: Any) -> Iterator[RemoteModel]:
         """Yield models, newest first.

@@ -501,7 +501,19 @@ def test_settings_of_a_run_are_told_from_parameters(played):
 
 
 def test_name_without_the_wanted_version_is_an_error(played):
-    listed = {"id": "m1", "name": "loans", "version": 2, "served": False}
-    client, _ = played(ok({"next": None, "results": [listed]}), ok(listed))
-    with pytest.raises(api.ClientError, match="no served version"):
+    listed = [{"id": f"m{i}", "name": "loans", "version": i, "served_since": None} for i in (2, 1)]
+    client, _ = played(*[ok({"next": None, "results": listed})] * 2)
+    with pytest.raises(api.ClientError, match=r"no served version. Versions that you may use: 2, 1\."):
         client.models.get("loans")
+    with pytest.raises(api.ClientError, match=r"no version 3. Versions that you may use: 2, 1\."):
+        client.models.get("loans", version=3)
+
+
+def test_name_means_its_served_version(played):
+    listed = [{"id": f"m{i}", "name": "loans", "version": i, "served_since": "2026-11-01"} for i in (3, 2)]
+    listed.append(listed[0] | {"id": "m1", "version": 1, "served_since": None})
+    client, calls = played(
+        ok({"next": None, "results": listed}), ok(listed[0] | {"served": False}), ok(listed[1] | {"served": True})
+    )
+    assert client.models.get("loans").version == 2
+    assert len(calls) == 3

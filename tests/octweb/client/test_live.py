@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+import pandas
 import pytest
 from django.core.management import call_command
 
@@ -100,8 +101,6 @@ def test_downloaded_model_answers_like_the_server(client, model, tmp_path):
     tree = remote.download(tmp_path / "model.json")
     rows = [{**ROW, "width": width, "colour": colour} for width in (0.5, 9.5) for colour in ("blue", "green")]
     answers = remote.predict(rows)
-    import pandas
-
     frame = pandas.DataFrame(rows)
     assert tree.predict(frame).tolist() == answers.labels
     assert remote.predict_frame(frame)["label"].tolist() == answers.labels
