@@ -24,7 +24,7 @@ from octweb.core.client_sockets import Clients, ClientSocket
 from octweb.core.one_write import FixedConfig, answer_in_one_write
 
 VERSION = (27, 0)  # tested version of gunicorn; other versions get the plain gthread worker
-POLL_MS = 1  # the turn waits this long for a call before it looks for newly arrived connections
+POLL_MS = 1  # the turn ends if no call arrives within this time
 TURN_SECONDS = 0.02  # a call that takes longer loses the turn
 ROUND_SECONDS = 0.5  # after this time, the turn returns its connections to the main thread
 BRIEF = ("/infer", "/predict/", "/invocations")  # paths of prediction calls end like this

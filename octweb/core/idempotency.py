@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from drf_orjson_renderer.renderers import ORJSONRenderer
 from rest_framework.exceptions import ValidationError
@@ -104,9 +105,8 @@ def _claim(owner: Any, key: str, digest: str) -> tuple[StoredAnswer, bool]:
     """
     now = timezone.now()
     with transaction.atomic():
-        answers = StoredAnswer.objects.filter(owner=owner)
-        answers.filter(created__lt=now - LIFE).delete()
-        answers.filter(key=key, status=None, created__lt=now - ABANDONED).delete()
+        is_old = Q(created__lt=now - LIFE) | Q(status=None, created__lt=now - ABANDONED)
+        StoredAnswer.objects.filter(is_old, owner=owner, key=key).delete()
         stored, is_new = StoredAnswer.objects.get_or_create(
             owner=owner, key=key, defaults={"digest": digest, "created": now}
         )

@@ -108,17 +108,17 @@ def components() -> dict[str, Schema]:
     """Return the schemas of the components by name."""
     source = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     properties = source["properties"]
-    found: dict[str, Schema] = {_component(name): schema for name, schema in source["$defs"].items()}
+    schemas: dict[str, Schema] = {_component(name): schema for name, schema in source["$defs"].items()}
     for name, (member, *below) in PARTS.items():
         holder = properties if not below else properties[member]
         key = below[0] if below else member
-        found[name] = holder[key]
+        schemas[name] = holder[key]
         holder[key] = reference(name)
     properties["certificate"] = reference("Certificate")
     properties["metrics"] = reference("Metrics")
-    found["ModelFile"] = {name: part for name, part in source.items() if name not in ("$schema", "$defs", "title")}
+    schemas["ModelFile"] = {name: part for name, part in source.items() if name not in ("$schema", "$defs", "title")}
     named: dict[str, Schema] = {}
-    for name, schema in found.items():
+    for name, schema in schemas.items():
         named |= _variants(name, schema)
     converted = {name: openapi(schema) for name, schema in named.items()}
     column = converted["ModelColumn"]
@@ -202,14 +202,13 @@ def openapi(schema: Any) -> Any:
         schema |= _types(schema, kinds)
     elif kinds is None and "enum" in schema:
         schema["type"] = "boolean" if isinstance(schema["enum"][0], bool) else _json_type(schema["enum"][0])
-    return {
-        key: value if key in ("enum", "required", "default", "discriminator") else _part(key, value)
-        for key, value in schema.items()
-    }
+    return {key: _convert_value(key, value) for key, value in schema.items()}
 
 
-def _part(key: str, value: Any) -> Any:
-    """Convert the value of a keyword. Property names are not keywords, so they stay unchanged."""
+def _convert_value(key: str, value: Any) -> Any:
+    """Convert the value of a keyword. Property names and plain values are no keywords, so they stay unchanged."""
+    if key in ("enum", "required", "default", "discriminator"):
+        return value
     if key == "properties":
         return {name: openapi(part) for name, part in value.items()}
     return openapi(value)

@@ -40,7 +40,7 @@ def path_of(file: FieldFile) -> Path:
     """Return a local path of a stored file. Raises DataError if it is gone."""
     try:
         path = files.local_path(file)
-    except (FileNotFoundError, ValueError) as error:  # raised if the field has no file name
+    except (FileNotFoundError, ValueError) as error:  # ValueError if the field has no file name
         raise DataError(GONE) from error
     if not path.is_file():
         raise DataError(GONE)
