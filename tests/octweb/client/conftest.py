@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 
@@ -53,18 +52,6 @@ def played():
         return client, calls
 
     return make
-
-
-def problem(status: int, detail: str = "It is wrong.", **headers: str) -> httpx.Response:
-    """Return an error response in the form in which the server sends it."""
-    body = {
-        "type": "/docs/problems/#a-code",
-        "title": "A title",
-        "status": status,
-        "detail": detail,
-        "errors": [{"attr": "depth", "detail": detail, "code": "invalid"}],
-    }
-    return httpx.Response(status, content=json.dumps(body), headers=headers)
 
 
 @pytest.fixture
