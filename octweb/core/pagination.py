@@ -51,7 +51,7 @@ class Pages(PageNumberPagination):
         cursor = request.query_params.get(CURSOR)
         if "page" in request.query_params or is_by_number(request):
             if cursor is not None:
-                words = "A call takes a cursor, or a page number or an order. Leave one out."
+                words = "A cursor cannot be combined with a page number or an order. Leave one out."
                 raise ValidationError({CURSOR: words})
             return super().paginate_queryset(queryset, request, view)
         self.by_cursor = True

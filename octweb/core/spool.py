@@ -30,7 +30,8 @@ SUFFIX = ".spool"
 MAGIC = b"OCTD"
 HEAD = struct.Struct("<4sIIBQI")  # magic, body length, CRC-32 of all that follows it, kind, seq, rows
 CHECKED = struct.Struct("<BQI")  # kind, seq and rows: the part of the header that the CRC-32 covers
-# a file of this age is closed, so that the collector deletes it: until then it holds also what was erased from the database
+# a file of this age is closed, so that the collector deletes it; until then, it still contains what was erased from
+# the database
 PART_SECONDS = 60.0
 SYNC_SECONDS = 1.0  # time between two calls of fdatasync; a power failure may lose the records of this time
 

@@ -18,7 +18,7 @@ from trainer.data.profile import Profile
 from trainer.table import Column, ColumnKind, Labels, Table
 
 SKETCH = 64  # a column's categories are represented by this many digests
-MOST_CHARACTERS = 20_000  # limit on the characters of the categories of a column, since each list reads them
+MOST_CHARACTERS = 20_000  # limit on the characters of a column's categories, because lists of data sets read them
 
 
 def column_records(
@@ -70,7 +70,7 @@ def empty_record(report: EmptyReport, labels: Labels) -> dict[str, Any]:
 def word_record(column: Column) -> dict[str, Any]:
     """Return the categories of a column with their row counts, for the comparison with a later version.
 
-    Of more than 200 categories, or of long texts, only `SKETCH` numbers are kept; see `sketch`. Return nothing for other columns.
+    If there are many categories, or long ones, return only their `sketch`. Return {} unless the column is categorical.
     """
     if column.kind is not ColumnKind.CATEGORICAL:
         return {}

@@ -123,7 +123,7 @@ def _changed_categories(was: dict[str, Any], has: dict[str, Any]) -> str:
     if before is not None and now is not None:
         return next(iter(_changed_words(has["name"], now, list(before))), "")
     sketches = [c.get("sketch") or sketch(words or ()) for c, words in ((was, before), (has, now))]
-    if not all(sketches):  # this data set was stored before categories were
+    if not all(sketches):  # an earlier version of octweb stored a profile without the categories
         return ""
     # up to this digest, both sketches have all words
     last = min((max(digests) for digests in sketches if len(digests) == SKETCH), default=math.inf)
@@ -158,11 +158,14 @@ def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -
 
 def _mixed_units(before: Dataset, now: Dataset) -> list[str]:
     """Return a sentence for each column in which some numbers changed their unit since the previous version."""
-    found = [
-        {f["column"]: f["figure"] for f in d.profile.get("findings") or () if f["kind"] == "mixed_units"}
-        for d in (before, now)
-    ]
-    return [f"Column '{name}': {figure}." for name, figure in found[1].items() if name not in found[0]]
+    known = _mixed_columns(before)
+    return [f"Column '{name}': {figure}." for name, figure in _mixed_columns(now).items() if name not in known]
+
+
+def _mixed_columns(dataset: Dataset) -> dict[str, str]:
+    """Return the columns with numbers in another unit, each with the figure of its finding."""
+    findings = dataset.profile.get("findings") or ()
+    return {finding["column"]: finding["figure"] for finding in findings if finding["kind"] == "mixed_units"}
 
 
 def _without_counts(reading: Mapping[str, Any]) -> dict[str, Any]:
