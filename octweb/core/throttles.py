@@ -51,9 +51,7 @@ class Windows:
         window, within = divmod(now, seconds)
         passed = within / seconds
         with self._lock:
-            number, before, current = self._counts.get(caller, (window, 0, 0))
-            if number != window:
-                before, current = (current, 0) if number == window - 1 else (0, 0)
+            before, current = self._calls(caller, window)
             if before * (1 - passed) + current + 1 > limit:
                 return _wait(before, current, limit, passed) * seconds
             if count:
@@ -66,11 +64,16 @@ class Windows:
         """Return the number of calls left, and the seconds until the current window ends and more are allowed."""
         now = time.monotonic() if now is None else now
         window, within = divmod(now, seconds)
-        number, before, current = self._counts.get(caller, (window, 0, 0))
-        if number != window:
-            before, current = (current, 0) if number == window - 1 else (0, 0)
+        before, current = self._calls(caller, window)
         used = before * (1 - within / seconds) + current
         return max(0, int(limit - used)), math.ceil(seconds - within)
+
+    def _calls(self, caller: str, window: float) -> tuple[int, int]:
+        """Return the calls in the window before this one, and in this one."""
+        number, before, current = self._counts.get(caller, (window, 0, 0))
+        if number == window:
+            return before, current
+        return (current, 0) if number == window - 1 else (0, 0)
 
     def forget(self) -> None:
         """Reset all counters."""

@@ -23,7 +23,7 @@ SUMMARIES = {
     "models_challenger_end": "End a challenge.",
     "models_price": "Show how much more often the best tree of the same size would have been right lately.",
     "models_price_find": "Search for the best tree of the same size on recent decisions.",
-    "models_price_cancel": "Cancel that search.",
+    "models_price_cancel": "Cancel the search for the best tree of the same size.",
     "models_shares_retrieve": "List the users who may use a model besides its owner.",
     "models_shares_create": "Share a model with a user.",
     "models_shares_destroy": "Stop sharing a model with a user.",
