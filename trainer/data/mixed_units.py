@@ -68,35 +68,32 @@ def _in_parts(
     column: Column, table: Table, rows: np.ndarray, logs: FloatArray, levels: list[tuple[Column, int]]
 ) -> MixedUnit | None:
     """Return the first part of a column in another unit; None without one."""
-    parts: list[tuple[BoolArray, str]] = []
-    if (above := _above_gap(logs)) is not None:
-        parts.append((above, "the larger ones"))
+    above = _above_gap(logs)
+    if above is not None and (factor := _factor(logs, above)) is not None:
+        return _mixed_unit(column, rows, above, factor, "the larger ones")
     start = _largest_shift(logs)
-    line = table.row_numbers[rows[start]] if len(table.row_numbers) else rows[start] + 1
     after = np.arange(len(logs)) >= start
-    if _factor(logs, after) is not None and not _rises_steadily(logs, after):
-        parts.append((after, f"from row {line:,} of the file on"))
+    if (factor := _factor(logs, after)) is not None and not _rises_steadily(logs, after):
+        line = table.row_numbers[rows[start]]
+        if factor < 1:
+            return _mixed_unit(column, rows, ~after, 1 / factor, f"before row {line:,} of the file")
+        return _mixed_unit(column, rows, after, factor, f"from row {line:,} of the file on")
     for other, code in levels:
         codes = other.values[rows]
-        if _factor(logs, codes == code) is not None and _others_alike(logs, codes, code):
-            parts.append((codes == code, f"where {other.name} is {other.schema.categories[code]}"))
-    for part, where in parts:
-        factor = _factor(logs, part)
-        if factor is None:
-            continue
-        if factor < 1:
-            factor = 1 / factor
-            part = ~part
-            where = "the others have larger numbers" if where == "the larger ones" else _other_side(where, line)
-        example = float(column.values[rows[np.flatnonzero(part)[0]]])
-        return MixedUnit(
-            column=column.name, rows=int(part.sum()), cells=len(logs), factor=factor, example=example, where=where
-        )
+        part = codes == code
+        if (factor := _factor(logs, part)) is not None and _others_alike(logs, codes, code):
+            category = other.schema.categories[code]
+            if factor < 1:
+                return _mixed_unit(column, rows, ~part, 1 / factor, f"where {other.name} is not {category}")
+            return _mixed_unit(column, rows, part, factor, f"where {other.name} is {category}")
     return None
 
 
-def _other_side(where: str, line: int) -> str:
-    return f"before row {line:,} of the file" if where.startswith("from row") else where.replace(" is ", " is not ", 1)
+def _mixed_unit(column: Column, rows: np.ndarray, part: BoolArray, factor: float, where: str) -> MixedUnit:
+    example = float(column.values[rows[np.flatnonzero(part)[0]]])
+    return MixedUnit(
+        column=column.name, rows=int(part.sum()), cells=len(rows), factor=factor, example=example, where=where
+    )
 
 
 def _levels(table: Table) -> list[tuple[Column, int]]:
@@ -155,12 +152,12 @@ def _factor(logs: FloatArray, part: BoolArray) -> float | None:
     if not factors:
         return None
     step = math.copysign(math.log10(factors[0]), shift)
-    own = _sample(logs[part])
+    inside = _sample(logs[part])
     others = _sample(logs[~part])
-    if min(len(np.unique(own)), len(np.unique(others))) < FEWEST_VALUES:
+    if min(len(np.unique(inside)), len(np.unique(others))) < FEWEST_VALUES:
         return None
-    critical = CRITICAL * math.sqrt((len(own) + len(others)) / (len(own) * len(others)))
-    alike = _distance(own - step, others) <= critical and _distance(own, others) >= CLEAR
+    critical = CRITICAL * math.sqrt((len(inside) + len(others)) / (len(inside) * len(others)))
+    alike = _distance(inside - step, others) <= critical and _distance(inside, others) >= CLEAR
     return 10.0 ** round(step) if alike else None
 
 

@@ -14,10 +14,10 @@ N = 400
 PLACES = np.arange(N)
 
 
-def found_in(values, sites=None):
+def found_in(values, sites=None, name="site"):
     columns = [Column(schema=ColumnSchema(name="v", kind=ColumnKind.NUMERIC), values=np.asarray(values, np.float64))]
     if sites is not None:
-        schema = ColumnSchema(name="site", kind=ColumnKind.CATEGORICAL, categories=("A", "B", "C"))
+        schema = ColumnSchema(name=name, kind=ColumnKind.CATEGORICAL, categories=("A", "B", "C"))
         columns.append(Column(schema=schema, values=np.asarray(sites, np.float64)))
     return [(m.rows, m.factor, m.where) for m in mixed_units(Table(columns=tuple(columns), row_numbers=PLACES + 1))]
 
@@ -39,6 +39,14 @@ def test_part_in_another_unit_is_found(factor):
 def test_smaller_part_before_a_row_names_the_larger_numbers():
     wide = np.random.default_rng(5).lognormal(3, 1, N)
     assert found_in(np.where(PLACES < 150, wide * 10, wide)) == [(150, 10.0, "before row 151 of the file")]
+
+
+def test_all_categories_but_one_in_another_unit_are_found():
+    rng = np.random.default_rng(6)
+    sites = rng.integers(0, 3, N)
+    wide = rng.lognormal(3, 1, N)
+    found = found_in(np.where(sites == 0, wide, wide * 10), sites, name="What is sent")
+    assert found == [((sites > 0).sum(), 10.0, "where What is sent is not A")]
 
 
 @pytest.mark.parametrize("seed", range(8))
