@@ -137,9 +137,7 @@ def _identifiers(table: InspectedTable) -> Iterable[IntakeFinding]:
             yield _likely_identifier(guess)
         if not guess.identifier:
             continue
-        reasons = guess.reason.split("; ")
-        why = next((words for words in reasons if words.endswith(("new row", "new rows"))), reasons[-1])
-        figure = f"{guess.distinct:,} different values; {why}"
+        figure = f"{guess.distinct:,} different values; {guess.identifier_reason}"
         if guess.name in left_out:
             kind = str(guess.schema.kind)
             yield IntakeFinding(
@@ -168,7 +166,7 @@ def _likely_identifier(guess: GuessedColumn) -> IntakeFinding:
         kind="identifier",
         column=guess.name,
         severity=MEDIUM,
-        figure=next(words for words in guess.reason.split("; ") if words.startswith("all ") and "different" in words),
+        figure=guess.identifier_reason,
         sentence="The numbers look like names of the rows, such as account numbers. They say nothing about a new row then.",
         mend={"column": guess.name, "role": "ignored"},
         if_nothing="The column stays. A tree that asks it may be right on these rows and useless for new ones.",
@@ -517,11 +515,11 @@ def _table_findings(profile: Profile) -> Iterable[IntakeFinding]:
 def mark_identifiers(tree: Tree, table: Table) -> Tree:
     """Return the tree with `names_rows` in the schema of each used column that names or counts the rows of a table."""
     used = set(tree.used_columns)
-    schema = tuple(
-        replace(own, names_rows=_row_naming(column)) if j in used else own
-        for j, (own, column) in enumerate(zip(tree.schema, table.columns, strict=True))
+    schemas = tuple(
+        replace(schema, names_rows=_row_naming(column)) if j in used else schema
+        for j, (schema, column) in enumerate(zip(tree.schema, table.columns, strict=True))
     )
-    return replace(tree, schema=schema)
+    return replace(tree, schema=schemas)
 
 
 def _row_naming(column: Column) -> RowNaming | None:

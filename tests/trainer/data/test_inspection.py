@@ -82,6 +82,14 @@ def test_figure_of_an_identifier_with_empty_cells_says_why(tmp_path):
     assert own.figure.startswith("59 different values; it numbers the rows")
 
 
+def test_figure_of_a_declared_category_says_why_it_names_rows(tmp_path):
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"key": [*COUNTERS["unique texts"][1:], None], "size": [SIZES[i * i % 6] for i in range(N)]})
+    frame.assign(key=frame["key"].astype("category"), y=["ab"[i * i % 3 > 0] for i in range(N)]).to_parquet(path)
+    [finding] = [one for one in inspect(path, target="y") if one.kind == "identifier"]
+    assert finding.figure.startswith("59 different values; all 59 texts are different")
+
+
 @pytest.mark.parametrize("name", MEASURES)
 def test_measure_is_no_identifier(tmp_path, name):
     table, _, report = load(table_of(tmp_path / "t.csv", key=MEASURES[name]), target="y")

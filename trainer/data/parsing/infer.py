@@ -46,8 +46,9 @@ TARGET_NAMES = (
 class GuessedColumn:
     """The guess for one column: its schema, the reason, counts, and up to five distinct examples.
 
-    `constant`: one value or none; `identifier`: the values name or count the rows; `likely_identifier`: they may; `problems`: why the column
-    cannot be used as it is, with line numbers; `marks`: the words read as missing; `special`: numbers that look like codes.
+    `constant`: one value or none; `identifier`: the values name or count the rows; `likely_identifier`: they may;
+    `identifier_reason`: why, in both cases; `problems`: why the column cannot be used as it is, with line numbers; `marks`: the
+    words read as missing; `special`: numbers that look like codes.
     """
 
     schema: ColumnSchema
@@ -61,6 +62,7 @@ class GuessedColumn:
     special: tuple[float, ...] = ()
     problems: tuple[str, ...] = ()
     likely_identifier: bool = False
+    identifier_reason: str = ""
 
     @property
     def name(self) -> str:
@@ -86,20 +88,24 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     missing = int(cells.counts[cells.missing].sum())
     n = len(cells.index) - missing
     kind, reason, identifier = _kind(name, cells, n, distinct)
+    identifier_reason = reason if identifier else ""
     if distinct and pa.types.is_dictionary(raw.column(name).type):
         kind = ColumnKind.CATEGORICAL
         reason = f"the file declares {distinct} categories"
     if name == raw.detected.index and distinct:
         identifier = True
-        reason = f"{reason}; the file has it as the name of each row, which says nothing about a new row"
+        identifier_reason = "the file has it as the name of each row, which says nothing about a new row"
+        reason = f"{reason}; {identifier_reason}"
     likely = False
     if kind is ColumnKind.NUMERIC:
         numbers = _row_values(cells)
         if why := numbers_rows(name, numbers):
             identifier = True
-            reason = f"{reason}; {why}, which says nothing about a new row"
+            identifier_reason = f"{why}, which says nothing about a new row"
+            reason = f"{reason}; {identifier_reason}"
         elif not identifier and (why := may_number_rows(numbers)):
             likely = True
+            identifier_reason = why
             reason = f"{reason}; {why}"
     marks = tuple(w for w in (cells.word(i) for i in np.flatnonzero(cells.missing)) if w)
     if missing:
@@ -133,6 +139,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
         special=special,
         problems=places(raw, cells, infinite, f"column '{name}' has %s, which is not a finite number"),
         likely_identifier=likely,
+        identifier_reason=identifier_reason,
     )
 
 
