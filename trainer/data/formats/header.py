@@ -55,12 +55,13 @@ def judge_header(names: Sequence[str], columns: Sequence[pa.Array]) -> HeaderGue
     """
     heads = [column.slice(0, EXAMINED_ROWS) for column in columns]
     numeric = [is_number(name) for name in names]
-    in_series = _series(names, heads)
     evidence = [
-        NameEvidence.NAMES if j in in_series else (_of_number if numeric[j] else _of_text)(names[j], heads[j])
-        for j in range(len(names))
+        _of_number(name, head) if is_numeric else _of_text(name, head)
+        for name, head, is_numeric in zip(names, heads, numeric, strict=True)
     ]
-    of_row = [name for name, what in zip(names, evidence, strict=True) if what is NameEvidence.ROW]
+    for j in _series(names, heads):
+        evidence[j] = NameEvidence.NAMES
+    of_row = [name for name, side in zip(names, evidence, strict=True) if side is NameEvidence.ROW]
     repeated = [name for name in of_row if not is_number(name)]
     if of_row and len(of_row) > 2 * evidence.count(NameEvidence.NAMES):
         share = len(of_row) / len(names)
@@ -118,12 +119,13 @@ def _series(names: Sequence[str], columns: Sequence[pa.Array]) -> set[int]:
     steps = [0 if low is None or high is None else high - low for low, high in itertools.pairwise(numbers)]
     start = 0
     for step, run in itertools.groupby(steps):
-        own = range(start, start + len(list(run)) + 1)
-        start = own[-1]
-        years = step == 1 and all(YEARS[0] <= int(names[j]) <= YEARS[1] for j in own)
-        fewest = FEWEST_YEARS if years else FEWEST_IN_SERIES if step == 1 else FEWEST_IN_STEPS
-        if step > 0 and len(own) >= fewest and not _rows_rise(own, step, columns):
-            places |= set(own)
+        series = range(start, start + len(list(run)) + 1)
+        start = series[-1]
+        fewest = FEWEST_IN_SERIES if step == 1 else FEWEST_IN_STEPS
+        if step == 1 and all(YEARS[0] <= int(names[j]) <= YEARS[1] for j in series):
+            fewest = FEWEST_YEARS
+        if step > 0 and len(series) >= fewest and not _rows_rise(series, step, columns):
+            places |= set(series)
     return places
 
 
@@ -143,5 +145,5 @@ def _row_words(numbers: int, repeated: Sequence[str], width: int) -> str:
     parts = [f"{numbers} of {width} names look like numbers"] if numbers else []
     if repeated:
         again = "1 name is a value" if len(repeated) == 1 else f"{len(repeated)} of {width} names are values"
-        parts.append(f"{again} of the own column, such as '{repeated[0][:40]}'")
+        parts.append(f"{again} of the column below, such as '{repeated[0][:40]}'")
     return f"{' and '.join(parts)}: is there a header at all?"
