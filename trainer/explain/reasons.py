@@ -117,28 +117,32 @@ class ReasonFinder:
         column = self.tree.schema[j]
         if column.kind is ColumnKind.CATEGORICAL:
             codes = reachable_codes(column, FREE)
-            labels = self._labels(row, j, [float(code) for code in codes])
-            kept = sorted({label for label in labels if label != self._labels(row, j, [float(row[j])])[0]})
+            answer, *labels = self._labels(row, j, [float(row[j]), *map(float, codes)])
             return [
-                Enough(k, codes=tuple(c for c, label in zip(codes, labels, strict=True) if label == k)) for k in kept
+                Enough(k, codes=tuple(c for c, label in zip(codes, labels, strict=True) if label == k))
+                for k in sorted(set(labels) - {answer})
             ]
-        pieces = [piece for piece in itertools.pairwise(self._ends(row, j)) if self._value_in(j, *piece) is not None]
-        values = [self._value_in(j, low, high) for low, high in pieces]
-        own, *labels = self._labels(row, j, [float(row[j]), *(value for value in values if value is not None)])
-        found: list[Enough] = []
-        before = own
-        for (low, high), label in zip(pieces, labels, strict=True):
-            if label == before != own:  # the column has no value between these two intervals, so they are joined
-                found[-1] = found[-1]._replace(high=high)
-            elif label != own:
-                found.append(Enough(label, low, high))
+        pieces = [
+            (low, high, value)
+            for low, high in itertools.pairwise(self._ends(row, j))
+            if (value := self._value_in(j, low, high)) is not None
+        ]
+        answer, *labels = self._labels(row, j, [float(row[j]), *(value for _, _, value in pieces)])
+        intervals: list[Enough] = []
+        before = answer
+        for (low, high, _), label in zip(pieces, labels, strict=True):
+            if label == before != answer:  # the column has no value between these two intervals, so they are joined
+                intervals[-1] = intervals[-1]._replace(high=high)
+            elif label != answer:
+                intervals.append(Enough(label, low, high))
             before = label
-        return found
+        return intervals
 
     def _labels(self, row: FloatArray, j: int, values: Sequence[float]) -> list[int]:
+        """Return the class of the row with each value in column `j`."""
         rows = np.repeat(row.reshape(1, -1), len(values), axis=0)
         rows[:, j] = values
-        return [int(label) for label in self.tree.predict(rows)] if len(values) else []
+        return [int(label) for label in self.tree.predict(rows)]
 
     def _ends(self, row: FloatArray, j: int) -> list[float]:
         """Return the thresholds of a numeric column for this row, between its outermost values."""
@@ -219,10 +223,10 @@ def path_splits(tree: Tree, row: FloatArray) -> list[PathSplit]:
 def reasons_record(finder: ReasonFinder, row: FloatArray) -> dict[str, Any]:
     """Return the reasons of a row with an answer, for JSON.
 
-    `principal`: `answers` on the path whose change alone gives the class `without`, `further` columns that it changes, `changes` from and
-    to. `empty` of an answer lists the columns whose empty cells decide it. `exact`: false if the sets are those of
-    the smallest changes, as behind weighted sums. `columns`: for each column on the path the values that are `enough` for another class; an empty list: no value of this column alone
-    is enough.
+    `principal`: `answers` on the path whose change alone gives the class `without`, `further` columns that it changes,
+    `changes` from and to. `empty` of an answer lists the columns whose empty cells decide it. `exact`: false if the sets are
+    those of the smallest changes, as behind weighted sums. `columns`: for each column on the path the values that are `enough`
+    for another class; an empty list: no value of this column alone is enough.
     """
     tree = finder.tree
     splits = {s.node: s for s in path_splits(tree, row)}

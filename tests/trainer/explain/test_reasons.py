@@ -59,6 +59,10 @@ def parts_by_enumeration(tree, row):
     return found
 
 
+def smallest(sets):
+    return {parts for parts in sets if not any(other < parts for other in sets)}
+
+
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 300), marks=pytest.mark.slow)])
 def test_reasons_are_the_smallest_sets_of_answers(seeds, holes):
@@ -71,12 +75,11 @@ def test_reasons_are_the_smallest_sets_of_answers(seeds, holes):
         for row in matrix[:2]:
             if np.isnan(row[3]) or any(math.isnan(row[j]) for j in tree.refused_columns):
                 continue
-            expected = parts_by_enumeration(tree, row)
-            smallest = {parts for parts in expected if not any(other < parts for other in expected)}
+            expected = smallest(parts_by_enumeration(tree, row))
             reasons = finder.principal(row)
-            assert {reason.parts for reason in reasons} <= smallest
-            assert len(reasons) == min(len(smallest), MAX_REASONS)
-            assert [len(r.parts) for r in reasons] == sorted(len(p) for p in smallest)[:MAX_REASONS]
+            assert {reason.parts for reason in reasons} <= expected
+            assert len(reasons) == min(len(expected), MAX_REASONS)
+            assert [len(r.parts) for r in reasons] == sorted(len(p) for p in expected)[:MAX_REASONS]
             for reason in reasons:
                 assert tree.nodes[naive_leaf(tree, reason.flip.row)].label != tree.nodes[naive_leaf(tree, row)].label
             counted += len(reasons)
@@ -130,10 +133,6 @@ def test_threshold_of_a_sum_is_that_of_bisection(others, coefficients):
             low, high = (middle, high) if holds(middle) == first else (low, middle)
         expected = _double(low)
     assert _last_with_first_answer(total, row, 0) == expected
-
-
-def smallest(sets):
-    return {parts for parts in sets if not any(other < parts for other in sets)}
 
 
 def parts_by_codes(tree, matrix):
