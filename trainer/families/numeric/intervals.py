@@ -60,14 +60,8 @@ class NumericSearch:
         self.visits: Visits | None = None  # visits of the current search, if they are stored
         self.visited = 0
         self.most_visits = MOST_VISITS
-
-    def toll(self, f: int) -> int:
-        """Return the price of a split on feature `f` for one unit of weight, in integer costs."""
-        return 0
-
-    def tolls(self) -> np.ndarray | int:
-        """Return the tolls of all features, int64 (F,), or 0 if there are none."""
-        return 0
+        # price of a split on each feature for one unit of weight, in integer costs, int64 (F,)
+        self.tolls = np.zeros(len(rank), np.int64)
 
     def slope(self, f: int, height: int) -> int:
         """Return the most that one unit of weight costs in a tree of `height` below a split on `f`."""
@@ -135,7 +129,7 @@ class NumericSearch:
             errors = np.empty(len(order), np.int64)
             places = np.empty(len(order), np.int64)
             best_single_splits(order, E, sizes, self.y, self.weight, self.classes, errors, places)
-            costs = errors * self.unit + 2 * self.leaf + self.tolls() * int(totals.sum())
+            costs = errors * self.unit + 2 * self.leaf + self.tolls * int(totals.sum())
             f = int(costs.argmin())
             if places[f] >= 0 and int(costs[f]) < cost:
                 cost = int(costs[f])
@@ -170,7 +164,7 @@ class NumericSearch:
                 int(places[f]),
                 self.leaf,
                 len(order),
-                self.toll(f) * total,
+                int(self.tolls[f]) * total,
                 self.slope(f, height - 1),
             )
             for f in np.argsort(errors, kind="stable").tolist()

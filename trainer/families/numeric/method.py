@@ -64,8 +64,6 @@ def _solve_thresholds(problem: Problem, settings: Settings, monitor: Monitor) ->
     tolerance = exact_fraction(settings["mip_gap"]) * max(Fraction(0), int(single) - problem.kappa)
 
     def report(cost: Fraction, bound: Fraction, shape: NumericShape) -> None:
-        if has_limits:  # the tree may be outside of them
-            return
         monitor.report(
             incumbent=float(1 - cost / problem.n), bound=float(1 - bound / problem.n), draft=_draft(problem, shape)
         )
@@ -80,7 +78,7 @@ def _solve_thresholds(problem: Problem, settings: Settings, monitor: Monitor) ->
         tolerance=tolerance,
         stop=monitor.stopped,
         flag=monitor.flag,
-        report=report,
+        report=None if has_limits else report,  # the tree may violate the limits
         rules=_path_rules(problem, settings),
     )
     bound = float(1 - result.bound / problem.n)

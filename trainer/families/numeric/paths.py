@@ -71,19 +71,13 @@ class PathSearch(NumericSearch):
         super().__init__(rank, plain.y, plain.weight, plain.classes, plain.costs, plain.flag, plain.stop)
         self.most_visits = 0  # proofs have no steps for these rules, so store no visits
         is_paid = np.isin(rules.columns, list(tested)) | self.banned
-        self.charge = np.where(is_paid, 0, rules.charges(self.unit))
-        by_column = {int(j): int(price) for j, price in zip(rules.columns, self.charge, strict=True)}
+        self.tolls = np.where(is_paid, 0, rules.charges(self.unit))
+        by_column = {int(j): int(price) for j, price in zip(rules.columns, self.tolls, strict=True)}
         self.dearest = sorted(by_column.values(), reverse=True)
         open_columns = set(by_column) - banned
-        self.is_free = not self.charge.any() and not any(
+        self.is_free = not self.tolls.any() and not any(
             rules.partners.get(j, set()) & open_columns for j in open_columns
         )
-
-    def toll(self, f: int) -> int:
-        return int(self.charge[f])
-
-    def tolls(self) -> np.ndarray:
-        return self.charge
 
     def slope(self, f: int, height: int) -> int:
         return self.unit + sum(self.child_search(f).dearest[:height])
@@ -121,7 +115,7 @@ class PathSearch(NumericSearch):
         """Return whether a tree pays for no column and tests no banned one."""
         if tree is None:
             return True
-        if self.charge[tree[0]] or self.banned[tree[0]]:
+        if self.tolls[tree[0]] or self.banned[tree[0]]:
             return False
         below = self.child_search(tree[0])
         return below._keeps_rules(tree[2]) and below._keeps_rules(tree[3])

@@ -55,7 +55,7 @@ def is_within(problem: Problem, settings: Settings, draft: Draft) -> bool:
     if not required and most is None:
         return True
     tree = problem.tree(draft)
-    if most is not None and len({j for node in tree.branches if node.split for j in node.split.used}) > most:
+    if most is not None and len(tree.used_columns) > most:
         return False
     is_correct = tree.predict(problem.matrix) == problem.y
     weights = problem.row_weights
