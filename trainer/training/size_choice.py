@@ -137,17 +137,20 @@ def _measure(method: Method, problem: Problem, settings: Settings, monitor: Moni
         part = _pose_part(problem, settings, folds.training(fold))
         drafts = _best(method, part, settings, monitor)
         if monitor.stopped():
-            break
+            return _unfinished(monitor)
         losses[k] = _judge(problem, part, drafts, judged, losses.shape[1])
         weights[k] = _weight(problem, judged)
-    if not monitor.stopped():
-        monitor.report(phase="choosing the size: all rows")
-        measured = problem if _seconds(method, problem, settings) <= longest else coarse
-        sizes = _sizes(measured, _best(method, measured, settings, monitor))
+    monitor.report(phase="choosing the size: all rows")
+    measured = problem if _seconds(method, problem, settings) <= longest else coarse
+    drafts = _best(method, measured, settings, monitor)
     if monitor.stopped():
-        end = "Half of the time limit was over" if monitor.reason is None else "The training ended"
-        return _not_chosen(f"{end} before the trees of all sizes were judged.")
-    return _record(problem, sizes, losses, weights, deals[0].count)
+        return _unfinished(monitor)
+    return _record(problem, _sizes(measured, drafts), losses, weights, deals[0].count)
+
+
+def _unfinished(monitor: Monitor) -> dict[str, Any]:
+    end = "Half of the time limit was over" if monitor.reason is None else "The training ended"
+    return _not_chosen(f"{end} before the trees of all sizes were judged.")
 
 
 def _deal_folds(problem: Problem, settings: Settings, repeats: int) -> list[Folds]:
