@@ -19,6 +19,8 @@ from trainer.data.formats.spreadsheet import as_text, csv_line
 from trainer.dtypes import BoolArray, CodeArray, FloatArray
 from trainer.tree.nodes import Tree
 
+PIECE = 50_000  # rows that are read, predicted and written at a time, unless further columns need fewer
+
 
 class MoreColumns(Protocol):
     """Further columns of a result, computed for `piece` rows at a time, so that memory stays bounded."""

@@ -40,10 +40,9 @@ from trainer.data.training_set import TrainingSet
 from trainer.dtypes import CodeArray
 from trainer.errors import DataError, list_names
 from trainer.prediction.form_report import FormWatch, Reread, count_changes, renamed_schema, respelled_words
-from trainer.prediction.output_file import CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
+from trainer.prediction.output_file import PIECE, CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
 from trainer.tree.file import ModelFile
 
-PIECE = 50_000  # rows that are read, predicted and written at a time
 LISTED = 20  # limit on the problems that an error names
 
 Report = Callable[[str, int, int], None]  # phase, rows done and rows in total; 0 if not yet known

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from trainer.dtypes import BoolArray, CodeArray, FloatArray
-from trainer.prediction.output_file import MoreColumns
+from trainer.prediction.output_file import PIECE, MoreColumns
 from trainer.tree.nodes import Tree
 
-PIECE = 50_000  # rows at a time, unless other columns need fewer
 COLUMN = "decision"
 
 
