@@ -61,7 +61,7 @@ def active_parameter(model: Model, name: str) -> Any:
     return None if value is False or value in ("", "none") else value
 
 
-def asks_cuts(model: Model) -> bool:
+def has_threshold_questions(model: Model) -> bool:
     """Return True if each threshold of `exact-numeric` is a separate yes/no question.
 
     Wishes, and limits of whole trees or paths, require this.

@@ -19,7 +19,7 @@ from trainer.check.proof.model import (
     Model,
     ModelTable,
     active_parameter,
-    asks_cuts,
+    has_threshold_questions,
     read_fraction,
     split_items,
 )
@@ -66,7 +66,7 @@ def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], pen
     )
     weighted = rows.weights > 0
     method = model["method"]
-    wide = method in THRESHOLDS and not asks_cuts(model)
+    wide = method in THRESHOLDS and not has_threshold_questions(model)
     limits = {
         name: None if active_parameter(model, name) is None else int(active_parameter(model, name)) for name in LIMITS
     }
@@ -156,7 +156,7 @@ def _question_answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[
             raise NoProof("proof steps count all errors alike, and here the errors of one class have another weight")
         return subsets(model, rows)
     if method in THRESHOLDS:
-        if asks_cuts(model):
+        if has_threshold_questions(model):
             return _threshold_questions(model, rows)
         features = list(threshold_features(model, rows))
         return answer_matrix([x for _, x in features], rows, np.float64), [j for j, _ in features]
