@@ -135,8 +135,8 @@ def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Input
 def policy_of(estimator: Any, column: ColumnSchema) -> UnknownPolicy:
     """Return the policy of an estimator for categories of a column that training did not have."""
     chosen = getattr(estimator, "unknown", column.unknown)
-    is_of_the_file = chosen == getattr(estimator, "_loaded_unknown", None)
-    return column.unknown if is_of_the_file else unknown_policy(chosen)
+    is_as_loaded = chosen == getattr(estimator, "_loaded_unknown", None)
+    return column.unknown if is_as_loaded else unknown_policy(chosen)
 
 
 def warn_of_changed_forms(estimator: Any, X: Any, rows: InputRows, tree: Tree) -> None:

@@ -58,7 +58,7 @@ class SavedTreeClassifier(TreeClassifier):
     def verify(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> NoReturn:
         """Raise ValueError; the message names the command that checks a file."""
         raise ValueError(
-            "The training of this tree is not known, so its rows cannot be read as then. Run: octweb verify MODEL.json DATA"
+            "The file does not state how this tree was trained, so the rows cannot be read in the same way. Run: octweb verify MODEL.json DATA"
         )
 
     def save(self, path: str | Path, proof: bool = False) -> None:
