@@ -256,4 +256,4 @@ def test_evaluation_fails_only_if_every_fold_failed(failed, refused, capsys):
     expected = pytest.raises(CommandError, match="every fold") if refused else nullcontext()
     with expected:
         note_failures(SimpleNamespace(cells=cells))
-    assert f"{failed[0]} folds failed: no memory" in capsys.readouterr().err
+    assert f"{failed[0]} of 3 folds failed: no memory" in capsys.readouterr().err

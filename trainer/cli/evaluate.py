@@ -137,7 +137,7 @@ def note_failures(comparison: StudyReport) -> None:
     """Print a note for each method and data set with failed folds; raise CommandError if no fold at all ended with a tree."""
     for cell in comparison.cells:
         if cell.failed:
-            note(f"{cell.variant} on {cell.dataset}: {cell.failed} folds failed: {cell.error}")
+            note(f"{cell.variant} on {cell.dataset}: {cell.failed} of {cell.folds} folds failed: {cell.error}")
     if all(cell.failed == cell.folds for cell in comparison.cells):
         raise CommandError("every fold of every method failed. The notes above state the reasons")
 
