@@ -127,28 +127,16 @@ def test_lie_about_prices_is_refuted(folder, tmp_path, lie, asked):
 
 
 @pytest.mark.parametrize("costs", [{}, COSTS])
-def test_other_number_of_columns_beside_prices_is_refuted(folder, tmp_path, costs):
-    """With two columns a better tree exists, and the tree with two columns is in no space of one column."""
+@pytest.mark.parametrize(("name", "low", "high"), [("max_columns", 1, 2), ("max_leaves", 2, 3)])
+def test_other_limit_beside_prices_is_refuted(folder, tmp_path, name, low, high, costs):
+    """A better tree exists within the higher limit, and it is not in the space of the lower one."""
     asked = {"column_price": "length=0.01; colour=0.01", "bins": 4, "leaf_penalty": 0, **costs}
-    one, data = trained(folder, "exact", max_columns=1, **asked)
-    two, _ = trained(folder, "exact", max_columns=2, **asked)
-    assert two["certificate"]["objective"] > one["certificate"]["objective"] + 1e-6
-    for document, lie in ((one, 2), (two, 1)):
+    smaller, data = trained(folder, "exact", **asked, **{name: low})
+    larger, _ = trained(folder, "exact", **asked, **{name: high})
+    assert larger["certificate"]["objective"] > smaller["certificate"]["objective"] + 1e-6
+    for document, lie in ((smaller, high), (larger, low)):
         assert verdict_of(document, data, tmp_path) == "proved"
-        document["parameters"]["max_columns"] = lie
-        assert verdict_of(document, data, tmp_path) == "refuted"
-
-
-@pytest.mark.parametrize("costs", [{}, COSTS])
-def test_other_number_of_leaves_beside_prices_is_refuted(folder, tmp_path, costs):
-    """With three leaves a better tree exists, and the tree with three leaves is in no space of two leaves."""
-    asked = {"column_price": "length=0.01; colour=0.01", "bins": 4, "leaf_penalty": 0, **costs}
-    two, data = trained(folder, "exact", max_leaves=2, **asked)
-    three, _ = trained(folder, "exact", max_leaves=3, **asked)
-    assert three["certificate"]["objective"] > two["certificate"]["objective"] + 1e-6
-    for document, lie in ((two, 3), (three, 2)):
-        assert verdict_of(document, data, tmp_path) == "proved"
-        document["parameters"]["max_leaves"] = lie
+        document["parameters"][name] = lie
         assert verdict_of(document, data, tmp_path) == "refuted"
 
 
