@@ -156,16 +156,14 @@ class Certificate:
     evidence: tuple[dict[str, Any], ...] = ()
     coefficient_penalty: str | None = None  # penalty per coefficient of the splits, subtracted from the objective
     goal: dict[str, Any] | None = None  # what is maximised in place of accuracy, see trainer.goal
-    unproved: str = ""  # the part of the claim that is not proved, even if bound and objective agree
-    note: str = ""  # sentence for readers of the claim
-    # the solver used rounded weights; objective and bound are off by at most this for the real weights
+    unproved: str = ""
+    note: str = ""
     weight_error: float = 0.0
-    costs: dict[str, Any] | None = (
-        None  # what the answers of the tree and of the best constant answer cost, see trainer.training.run
-    )
+    # what the answers of the tree and of the best constant answer cost, see trainer.training.run
+    costs: dict[str, Any] | None = None
     # prices of columns, and what the training rows pay for them on their paths
     column_prices: dict[str, Any] | None = None
-    counts: str = ""  # SHA-256 of the counts that the tree was trained from; empty if it was trained from rows
+    counts: str = ""
     weights: dict[str, Any] | None = None  # the weight column, its step, and the numbers of rows without weights
 
     @property
