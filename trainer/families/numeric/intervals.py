@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,19 @@ class NodeResult:
     exact: bool
     first: np.ndarray | None = None  # int64 (F,): lower bounds by feature of the root
     visits: Visits | None = None  # visits that prove the bound; None if there were none or they are not stored
+
+
+class _SingleSplits(NamedTuple):
+    """The thresholds of F features: `positions` int32 (F, n), of which the first `sizes` int64 (F,) are used.
+
+    `errors` int64 (F,) are those of the best threshold of each feature. `places` int64 (F,) are its index, or -1 if no
+    threshold has fewer errors than a leaf.
+    """
+
+    positions: np.ndarray
+    sizes: np.ndarray
+    errors: np.ndarray
+    places: np.ndarray
 
 
 class TimeOver(Exception):
@@ -123,18 +136,24 @@ class NumericSearch:
         cost = int(totals.sum() - totals.max()) * self.unit + self.leaf
         tree = None
         if height and order.shape[1] > 1:
-            E = np.empty(order.shape, np.int32)
-            sizes = np.zeros(len(order), np.int64)
-            change_positions(order, self.rank, E, sizes)
-            errors = np.empty(len(order), np.int64)
-            places = np.empty(len(order), np.int64)
-            best_single_splits(order, E, sizes, self.y, self.weight, self.classes, errors, places)
-            costs = errors * self.unit + 2 * self.leaf + self.tolls * int(totals.sum())
+            splits = self._single_splits(order)
+            costs = splits.errors * self.unit + 2 * self.leaf + self.tolls * int(totals.sum())
             f = int(costs.argmin())
-            if places[f] >= 0 and int(costs[f]) < cost:
+            place = splits.places[f]
+            if place >= 0 and int(costs[f]) < cost:
                 cost = int(costs[f])
-                tree = (f, int(self.rank[f, order[f, E[f, places[f]]]]), None, None)
+                tree = (f, int(self.rank[f, order[f, splits.positions[f, place]]]), None, None)
         return NodeResult(cost, tree, True) if cost < ub else NodeResult(cost, None, False)
+
+    def _single_splits(self, order: np.ndarray) -> _SingleSplits:
+        """Return the thresholds of each feature for the rows of `order`, and the best of them."""
+        positions = np.empty(order.shape, np.int32)
+        sizes = np.zeros(len(order), np.int64)
+        change_positions(order, self.rank, positions, sizes)
+        errors = np.empty(len(order), np.int64)
+        places = np.empty(len(order), np.int64)
+        best_single_splits(order, positions, sizes, self.y, self.weight, self.classes, errors, places)
+        return _SingleSplits(positions, sizes, errors, places)
 
     def search(
         self,
@@ -149,26 +168,21 @@ class NumericSearch:
 
         `first`: lower bounds by feature of the root split, without tolls, if known.
         """
-        E = np.empty(order.shape, np.int32)
-        sizes = np.zeros(len(order), np.int64)
-        change_positions(order, self.rank, E, sizes)
-        errors = np.empty(len(order), np.int64)
-        places = np.empty(len(order), np.int64)
-        best_single_splits(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+        splits = self._single_splits(order)
         total = int(self.weight[order[0]].sum()) if len(order) else 0
         lines = [
             _Line(
                 f,
-                E[f, : sizes[f]],
+                splits.positions[f, : splits.sizes[f]],
                 self.weight[order[f]],
-                int(places[f]),
+                int(splits.places[f]),
                 self.leaf,
                 len(order),
                 int(self.tolls[f]) * total,
                 self.slope(f, height - 1),
             )
-            for f in np.argsort(errors, kind="stable").tolist()
-            if sizes[f]
+            for f in np.argsort(splits.errors, kind="stable").tolist()
+            if splits.sizes[f]
         ]
         # the heap orders intervals of all features by their bounds; errors of a single split break ties
         heap = [
