@@ -24,6 +24,8 @@ from trainer.cli.training import (
     weight_record,
     with_rows,
 )
+from trainer.constraints import active_constraints
+from trainer.constraints.leaves import LEAVES
 from trainer.errors import ParameterError
 from trainer.goal import count_goal
 from trainer.methods.base import Method
@@ -103,11 +105,14 @@ def _frontier_parameters(method: Method, options: Options) -> dict[str, Any]:
     raw = checked_parameters(method, options)
     if count_goal(raw):
         raise ParameterError({"goal": "the frontier counts errors. Leave the goal out, or use 'train'."})
-    if raw.get("column_price"):
-        raise ParameterError(
-            {"column_price": "the frontier does not support prices of columns. Leave them out, or use 'train'."}
-        )
-    depth = method.settings(raw)["depth"]
+    settings = method.settings(raw)
+    unsupported = [
+        *sorted(active_constraints(settings) - {LEAVES.name}),
+        *(name for name in ("column_price", "optimal_trees") if settings[name]),
+    ]
+    if unsupported:
+        raise ParameterError({unsupported[0]: "the frontier does not support it. Leave it out, or use 'train'."})
+    depth = settings["depth"]
     if depth is None:
         raise ParameterError({"depth": "the frontier needs a number of questions, not 'none'."})
     most = min(1 << depth, MOST_LEAVES)

@@ -55,7 +55,7 @@ def test_train_refuses_the_price_of_an_unknown_column(capsys, csv_file):
 @pytest.mark.parametrize("command", ["complete", "good-trees", "frontier"])
 def test_commands_without_prices_refuse_them(capsys, csv_file, command):
     own = {"complete": ["--wish=leaf root"], "good-trees": ["--slack-rows=1"], "frontier": []}[command]
-    with pytest.raises(CommandError, match="prices"):
+    with pytest.raises(CommandError, match="price"):
         called(capsys, command, csv_file, "--target=class", "--method=exact", "--column-price=width=1", *own)
 
 

@@ -75,3 +75,13 @@ def test_exact_gives_the_best_tree_for_each_number_of_leaves(rows):
     table = run(*arguments, "--markdown").splitlines()
     assert len(table) == len(points) + 2
     assert all(line.startswith("|") and line.endswith("|") for line in table)
+
+
+@pytest.mark.parametrize(
+    "asked", ["recall=yes: 0.5", "max_columns=1", "forbidden_pairs=colour + shape", "optimal_trees=2"]
+)
+@pytest.mark.parametrize("costs", [[], ["--cost=yes>no=5"]])
+def test_settings_that_the_frontier_does_not_support_are_named(rows, asked, costs):
+    name = asked.partition("=")[0]
+    with pytest.raises(CommandError, match=f"{name}: "):
+        run(str(rows), "--target=answer", "--method=exact", "--depth=2", f"--set={asked}", *costs)
