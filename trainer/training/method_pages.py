@@ -62,11 +62,11 @@ def parameter_table(method: Method) -> str:
     """Return a Markdown table of the method's own parameters, and the names and defaults of the shared ones."""
     shared = shared_rows()
     rows = {_row(parameter): parameter for parameter in method.parameters}
-    lines = ["| name | default | allowed | meaning |", "|---|---|---|---|"]
-    lines += [row for row in rows if row not in shared]
+    own = [row for row in rows if row not in shared]
+    lines = ["| name | default | allowed | meaning |", "|---|---|---|---|", *own, ""] if own else []
     named = [_name_with_default(parameter) for row, parameter in rows.items() if row in shared]
     if named:
-        lines += ["", f"[Shared parameters]({SHARED_PAGE}), with their defaults: {', '.join(named)}."]
+        lines += [f"[Shared parameters]({SHARED_PAGE}), with their defaults: {', '.join(named)}."]
     return "\n".join(lines)
 
 
