@@ -61,7 +61,7 @@ class Bench:
         Parameters
         ----------
         texts : sequence of str
-            Constraints as text, such as "ask root age <= 50" (docs/good-trees.md).
+            Constraints as text, such as "ask root age <= 50" (docs/argue.md).
 
         Returns
         -------
@@ -87,7 +87,7 @@ class Bench:
         Parameters
         ----------
         wishes : sequence of str
-            Constraints as text, such as "ask root age <= 50" (docs/good-trees.md).
+            Constraints as text, such as "ask root age <= 50" (docs/argue.md).
         prices : bool
             Whether to compute prices.
         time_limit : float, optional
@@ -125,7 +125,7 @@ class Bench:
         place : str
             "root", or the letters of the path from the root, such as "y" or "yn".
         wishes : sequence of str
-            Constraints as text, such as "ask root age <= 50" (docs/good-trees.md).
+            Constraints as text, such as "ask root age <= 50" (docs/argue.md).
         tree : LabelledShape, optional
             The tree, by default the best one within the constraints.
         time_limit : float, optional
