@@ -127,8 +127,7 @@ def _number(name: str, text: str) -> int:
 
 def _nanoseconds(name: str, text: str, clock: time) -> int:
     """Return a time as ns since 1970. A date gets the time `clock` in the site's zone. Raises ValidationError."""
-    span = parse_moment(name, text, clock) - EPOCH
-    return (span.days * 86_400 + span.seconds) * 10**9 + span.microseconds * 1000 + (999 if clock == time.max else 0)
+    return nanoseconds_of(parse_moment(name, text, clock)) + (999 if clock == time.max else 0)
 
 
 def summaries(entries: Sequence[ChainEntry], models: Mapping[uuid.UUID, TreeModel]) -> list[dict[str, Any]]:

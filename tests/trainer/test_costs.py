@@ -398,5 +398,5 @@ def test_good_trees_of_estimator_take_an_amount_of_costs():
     assert bench.cost(by_share) <= 1.5 * bench.cost(least) + 1e-9
     with pytest.raises(ParameterError, match="compared by their costs"):
         bench.good_trees(slack_rows=1)
-    with pytest.raises(ParameterError, match="it needs costs of answers"):
+    with pytest.raises(ParameterError, match="no answer has a cost"):
         make_classifier("exact", depth=1).workbench(X, y).good_trees(slack_cost="3")
