@@ -22,7 +22,9 @@ preload_app = True
 forwarded_allow_ips = os.environ.get("OCTWEB_PROXY_ADDRESSES", "127.0.0.1,::1")
 # no header of a call sets SCRIPT_NAME or PATH_INFO; octweb takes SCRIPT_NAME from its environment
 forwarder_headers = ""
-accesslog = None  # the proxy writes one
+accesslog = None  # octweb writes one without addresses (OCTWEB_ACCESS_LOG), and the proxy another
+if os.environ.get("OCTWEB_LOG_FORMAT", "").strip().lower() == "json":
+    logger_class = "octweb.core.gunicorn_logger.JsonLogger"
 control_socket_disable = True
 
 # /metrics adds up what the processes counted: they need a folder for it, empty at the start, before prometheus-client is imported

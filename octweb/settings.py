@@ -9,6 +9,7 @@ from pathlib import Path
 import dj_database_url
 
 from octweb import places
+from octweb.core.logs import log_settings
 from octweb.environment import (
     boolean,
     choice,
@@ -131,6 +132,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "octweb.core.request_log.RouteMiddleware",
     "octweb.core.views.HealthMiddleware",
     "octweb.serving.quick.QuickPredictions",  # answers valid prediction calls before any other middleware runs
     "django.middleware.security.SecurityMiddleware",
@@ -314,14 +316,8 @@ SPECTACULAR_SETTINGS = {
 
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 10_000}}}
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": text("OCTWEB_LOG_LEVEL", "INFO")},
-    "loggers": {"axes": {"level": "WARNING"}, "numexpr": {"level": "WARNING"}},
-}
+LOG_FORMAT = choice("OCTWEB_LOG_FORMAT", "text", "json")
+LOGGING = log_settings(LOG_FORMAT, level=text("OCTWEB_LOG_LEVEL", "INFO"), access=boolean("OCTWEB_ACCESS_LOG", False))
 
 # Pages use only names with a digest. The source maps of the API pages are large, and only developer tools read them.
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True

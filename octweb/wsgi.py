@@ -9,6 +9,7 @@ _django = get_wsgi_application()
 
 from octweb.core.allocator import keep_blocks  # noqa: E402
 from octweb.core.files import protect_stored  # noqa: E402
+from octweb.core.request_log import RequestLog  # noqa: E402
 from octweb.demo.checks import refuse_unsafe  # noqa: E402
 from octweb.environment import boolean  # noqa: E402
 from octweb.life.counting import write_in_background  # noqa: E402
@@ -23,4 +24,4 @@ protect_stored()
 keep_blocks()
 write_in_background()
 warm(kernels=boolean("OCTWEB_WARM", True))
-application = QuickApplication(Wire(QuickApplication(_django)), most=LONG)
+application = RequestLog(QuickApplication(Wire(QuickApplication(_django)), most=LONG))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import uuid
 from collections.abc import Callable
 
 from django.conf import settings
@@ -24,9 +23,9 @@ from octweb.core import unavailable
 from octweb.core.headers import security_headers
 from octweb.core.metrics import exposition
 from octweb.core.problems import problem
+from octweb.core.request_log import HEALTH, request_id_of
 
 log = logging.getLogger(__name__)
-HEALTH = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 
 
 class HealthMiddleware:
@@ -93,10 +92,8 @@ def _error(request: HttpRequest, status: int, heading: str, detail: str, todo: s
         "heading": heading,
         "detail": detail,
         "todo": todo,
-        "request_id": uuid.uuid4().hex[:12],
+        "request_id": request_id_of(request),
     }
-    if status == 500:
-        log.error("server error %s at %s", context["request_id"], request.path)
     return render(request, "error.html", context, status=status)
 
 
@@ -155,10 +152,11 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 def server_error(request: HttpRequest) -> HttpResponse:
     """Return the error page. If a part is unavailable, name it."""
     if reason := unavailable.reason_of(sys.exc_info()[1]):
+        page = {"reason": reason, "request_id": request_id_of(request)}
         response = (
             problem(503, reason)
             if is_api(request)
-            else HttpResponse(get_template("unavailable.html").render({"reason": reason}), status=503)
+            else HttpResponse(get_template("unavailable.html").render(page), status=503)
         )
         response["Retry-After"] = str(unavailable.RETRY_SECONDS)
         return response

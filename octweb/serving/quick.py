@@ -29,6 +29,7 @@ from octweb.core import strict_json
 from octweb.core.headers import security_headers
 from octweb.core.metrics import ModelCounters
 from octweb.core.problems import Busy
+from octweb.core.request_log import CALL
 from octweb.core.tally import ROWS
 from octweb.core.throttles import RATE, WINDOWS, caller_of, rate, rate_headers
 from octweb.registry.document.claims import certificate_parameters, certificate_status
@@ -61,6 +62,7 @@ DRY_RUN = "HTTP_" + DRY_RUN_HEADER.upper().replace("-", "_")
 JSON = "application/json"
 FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError, CutOff, APIException)
 LOOKED = "octweb.looked"  # marks a request in its environment as already checked here
+ROUTES = {"v1": "api/v1/models/<uuid:pk>/predict/", "v2": "v2/models/<str:name>/infer"}
 NOTHING: tuple[str, ...] = ()
 SINGLE_TAIL = b'}],"notes":[]}'
 
@@ -239,6 +241,10 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     if answer is None or WINDOWS.take(caller, *limit):
         return None
     environ[RATE] = rate_headers("user", caller)
+    call = environ.get(CALL)
+    if call is not None:
+        call.route = ROUTES[api]
+        call.is_timed = False
     ids = None
     if served_model.recorder is not None:
         ids = served_model.recorder.record(

@@ -25,6 +25,7 @@ from octweb.places import INSTALLED
 ADMIN = "admin"
 ANOTHER_PORT = "octweb serve --port 8001" if INSTALLED else "make run PORT=8001"
 WORKER = "octweb.core.gunicorn_worker.Worker"
+JSON_LOGGER = "octweb.core.gunicorn_logger.JsonLogger"
 # the kernels of predictions are compiled before those of training
 WARM = "import octweb.wsgi; from django.core.management import call_command; call_command('warm')"
 
@@ -115,10 +116,12 @@ class Command(BaseCommand):
 
 def web_command(application: str, *, host: str, port: int, threads: int) -> list[str]:
     """Return the command of the web server."""
+    logger = ["--logger-class", JSON_LOGGER] if settings.LOG_FORMAT == "json" else []
     return [
         sys.executable, "-m", "gunicorn", application, "--bind", f"{host}:{port}",
         "--worker-class", WORKER, "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
         "--access-logfile", "/dev/null", "--forwarder-headers", "", "--no-control-socket", "--preload", "--worker-connections", "800",
+        *logger,
     ]  # fmt: skip
 
 
