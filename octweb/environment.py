@@ -18,6 +18,28 @@ def text(name: str, default: str) -> str:
     return os.environ.get(name, default)
 
 
+def secret(name: str) -> str:
+    """Return a secret setting: the variable `name`, or the content of the file that `name`_FILE names, or "".
+
+    Spaces and line ends around the content are dropped. Raises ImproperlyConfigured if both variables are set, or if
+    the file is missing, unreadable or empty.
+    """
+    value = os.environ.get(name, "")
+    path = os.environ.get(f"{name}_FILE", "")
+    if not path:
+        return value
+    if value:
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; keep one of them.")
+    try:
+        content = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ImproperlyConfigured(f"{name}_FILE names '{path}', which cannot be read: {reason}.") from None
+    if not content:
+        raise ImproperlyConfigured(f"{name}_FILE names '{path}', which is empty; write the secret into it.")
+    return content
+
+
 def boolean(name: str, default: bool) -> bool:
     raw = os.environ.get(name, "").strip().lower()
     if raw in {"", "1", "true", "yes", "on", "0", "false", "no", "off"}:
@@ -62,11 +84,11 @@ def refuse_old(group: str, new: str) -> None:
 
 
 def secret_key(folder: Path) -> str:
-    """Return OCTWEB_SECRET_KEY, or else a lazy string with the key in the data folder.
+    """Return OCTWEB_SECRET_KEY (or _FILE), or else a lazy string with the key in the data folder.
 
     The key file is read, or created, at first use. Commands without sessions or signatures therefore do not touch it.
     """
-    key = os.environ.get("OCTWEB_SECRET_KEY", "")
+    key = secret("OCTWEB_SECRET_KEY")
     return key or lazy(_kept_key, str)(folder)
 
 
@@ -111,6 +133,10 @@ def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]
         "file_overwrite": False,
         "max_memory_size": 16_000_000,  # bytes; larger files are buffered on disk
     }
+    # keys from variables are left to boto3, which also knows roles of the machine
+    for option, name in (("access_key", "AWS_ACCESS_KEY_ID"), ("secret_key", "AWS_SECRET_ACCESS_KEY")):
+        if os.environ.get(f"{name}_FILE"):
+            options[option] = secret(name)
     if endpoint:
         options["endpoint_url"] = endpoint
         options["addressing_style"] = "path"  # servers other than Amazon's seldom have a host name for each bucket

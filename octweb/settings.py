@@ -16,6 +16,7 @@ from octweb.environment import (
     integer,
     one_of,
     refuse_old,
+    secret,
     secret_key,
     store_settings,
     text,
@@ -77,7 +78,7 @@ FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.envir
 APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # number of administrators who must approve a model
 WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts to which webhooks may be sent
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # file of the key that signs dossiers
-METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # Prometheus reads /metrics with this bearer token
+METRICS_TOKEN = secret("OCTWEB_METRICS_TOKEN")  # Prometheus reads /metrics with this bearer token
 WATCH = boolean("OCTWEB_WATCH", True)  # workers evaluate the counts of approved models every morning
 RECORD = choice("OCTWEB_RECORD", "", "full")  # "full": each answer of every approved model is recorded
 # whether records are synced to disk every second or in each call
@@ -171,8 +172,9 @@ TEMPLATES = [
     },
 ]
 
-if os.environ.get("DATABASE_URL"):
-    DATABASES = {"default": dj_database_url.config(conn_max_age=60, conn_health_checks=True)}
+DATABASE_URL = secret("DATABASE_URL")
+if DATABASE_URL:
+    DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
 else:
     DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(DATA_DIR / "octweb.sqlite3")}}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
@@ -216,7 +218,7 @@ refuse_old("SMTP", "MAIL")
 EMAIL_HOST = text("OCTWEB_MAIL_HOST", "")  # no mail is sent without a host
 EMAIL_PORT = integer("OCTWEB_MAIL_PORT", 587)
 EMAIL_HOST_USER = text("OCTWEB_MAIL_USER", "")
-EMAIL_HOST_PASSWORD = text("OCTWEB_MAIL_PASSWORD", "")
+EMAIL_HOST_PASSWORD = secret("OCTWEB_MAIL_PASSWORD")
 EMAIL_USE_TLS = boolean("OCTWEB_MAIL_TLS", True)
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = text("OCTWEB_MAIL_FROM", "octweb@localhost")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from octweb.environment import refuse_old, secret_key
+from octweb.environment import refuse_old, secret, secret_key, store_settings
+from octweb.jobs.child import SECRET
+from tests.conftest import ROOT
 
 
 def test_old_mail_setting_is_refused_with_its_new_name(monkeypatch):
@@ -29,3 +33,51 @@ def test_secret_key_without_a_folder_says_what_to_set(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ImproperlyConfigured, match="Set OCTWEB_DATA_DIR to a folder that can be written"):
         str(secret_key(tmp_path / "file" / "data"))
+
+
+def test_secret_comes_from_its_variable_or_file(monkeypatch, tmp_path):
+    monkeypatch.delenv("OCTWEB_SECRET_KEY")
+    assert secret("OCTWEB_MAIL_PASSWORD") == ""
+    path = tmp_path / "password"
+    path.write_text("  pass word\n")
+    monkeypatch.setenv("OCTWEB_MAIL_PASSWORD_FILE", str(path))
+    monkeypatch.setenv("OCTWEB_SECRET_KEY_FILE", str(path))
+    assert secret("OCTWEB_MAIL_PASSWORD") == "pass word"
+    assert secret_key(tmp_path / "data") == "pass word"
+    monkeypatch.setenv("OCTWEB_MAIL_PASSWORD", "other")
+    with pytest.raises(ImproperlyConfigured, match="are both set; keep one of them") as refused:
+        secret("OCTWEB_MAIL_PASSWORD")
+    assert "pass word" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "No such file"), (b"", "is empty"), (b" \n", "is empty"), (b"\xff", "not UTF-8")]
+)
+def test_unusable_file_of_a_secret_is_refused_by_name(monkeypatch, tmp_path, content, words):
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setenv("OCTWEB_METRICS_TOKEN_FILE", str(path))
+    with pytest.raises(ImproperlyConfigured, match=f"OCTWEB_METRICS_TOKEN_FILE names '{path}'.*{words}"):
+        secret("OCTWEB_METRICS_TOKEN")
+
+
+def test_keys_of_the_bucket_come_from_files(monkeypatch, tmp_path):
+    place = {"folder": tmp_path, "endpoint": ""}
+    assert "secret_key" not in store_settings("s3://trees/files", **place)["OPTIONS"]
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+        (tmp_path / name).write_text(f"{name} value\n")
+        monkeypatch.setenv(f"{name}_FILE", str(tmp_path / name))
+    options = store_settings("s3://trees/files", **place)["OPTIONS"]
+    assert (options["access_key"], options["secret_key"]) == ("AWS_ACCESS_KEY_ID value", "AWS_SECRET_ACCESS_KEY value")
+
+
+def test_every_secret_of_the_settings_may_come_from_a_file():
+    code = (ROOT / "octweb" / "settings.py").read_text(encoding="utf-8")
+    plain = re.findall(r'(?:text|environ\.get)\("(\w+)"', code)
+    assert [name for name in plain if SECRET.search(name) and not name.startswith("OCTWEB_S3_")] == [
+        "OCTWEB_DOSSIER_KEY"
+    ]
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert [name for name in re.findall(r'secret\("(\w+)"\)', code) if f"`{name}_FILE`" not in page] == []
