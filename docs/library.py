@@ -53,14 +53,18 @@ AS_IN_SKLEARN = (
     "apply", "decision_path", "get_depth", "get_n_leaves", "predict", "predict_proba", "score", "set_params",
 )  # fmt: skip
 REMOTE = ("id", "path", "refresh")  # of every object of the server
+JOB = ("cancel", "delete", "error", "is_finished", "status", "wait")  # of runs and of batch predictions
 INTRODUCTIONS = {
     "octweb.client": (
         "A client of the REST API; it needs httpx, and neither Django nor a database. `octweb.Client` is its start. Each object of "
-        "the server (`Remote…`) has its `id`, its `path` below the API, and `refresh()`, which reads it again."
+        "the server (`Remote…`) has its `id`, its `path` below the API, and `refresh()`, which reads it again. A `RemoteBatch` also has "
+        + ", ".join(f"`{name}`" for name in JOB)
+        + " of a `RemoteRun`."
     )
 }
 COMMON = ("`time_limit` ", "`stop` ", "`timeout` ")  # arguments that the head of the page explains
-SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields ", "Raises": "Raises "}
+# the errors of a call are in its docstring; each module of the page explains its exceptions
+SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields "}
 # texts of plain values, which have no docstring
 VALUES = {
     "ESTIMATOR_NAMES": "The name of the classifier of each method, by its id.",
@@ -91,8 +95,8 @@ same = octweb.load("iris.json")
 same.verify(X, y)  # a finding for each claim, by the independent checker
 ```
 
-Descriptions come from the docstrings; editors show them with all types. In all calls, `time_limit` and `timeout` are in seconds, by default without limit. After
-`time_limit`, prices that are not proved are lower bounds. `stop` is a function without arguments that returns True to end the search.
+Descriptions come from the docstrings; editors and `help()` show them with all types and errors. In all calls, `time_limit` and `timeout` are in seconds, by default
+without limit. After `time_limit`, prices that are not proved are lower bounds. `stop` is a function without arguments that returns True to end the search.
 """
 
 
@@ -129,7 +133,7 @@ def sections_of(thing: Any, sections: Collection[str] = SECTIONS) -> list[str]:
 def _named(line: str, section: str) -> str:
     """Return the head of an entry, with its names as code."""
     names, colon, form = line.partition(" : ")
-    if section == "Raises" or colon or line.startswith("*"):
+    if colon or line.startswith("*"):
         code = ", ".join(f"`{name}`" for name in names.split(", "))
         return f"{code} ({form})" if form else code
     return line
@@ -169,6 +173,8 @@ def member_entries(cls: type) -> dict[str, list[str]]:
     named = set(MEMBERS.get(cls.__name__, things)) - fields
     if cls.__name__.startswith("Remote"):
         named -= set(REMOTE)
+    if cls.__name__ == "RemoteBatch":
+        named -= set(JOB)
     entries: dict[str, list[str]] = {}
     for name in sorted(things.keys() & named):
         thing = things[name]

@@ -279,13 +279,14 @@ class RemoteModel(Resource):
         """Withdraw the model from review."""
         return self._step("withdraw")
 
-    def approve(self, reason: str = "", *, publish: bool | None = None) -> RemoteModel:
+    def approve(self, reason: str = "", *, publish: bool | None = None, recording: str = "") -> RemoteModel:
         """Approve the model, as a reviewer, and return it.
 
-        `publish` says whether to serve it. By default, it is served unless a higher version is.
+        `publish` says whether to serve it. By default, it is served unless a higher version is. With `recording="full"`
+        the server records each answer.
         """
-        more = {} if publish is None else {"publish": publish}
-        return self._step("approve", reason, **more)
+        more: dict[str, Any] = {} if publish is None else {"publish": publish}
+        return self._step("approve", reason, **(more | ({"recording": recording} if recording else {})))
 
     def ask_back(self, reason: str) -> RemoteModel:
         """Return the model to its owner with a question, as a reviewer."""
@@ -316,6 +317,10 @@ class RemoteModel(Resource):
     def share(self, username: str, level: str = "read") -> None:
         """Share the model with another user, who may read it or use it, depending on `level`."""
         self._connection.post(f"{self.path}shares/", {"username": username, "level": level})
+
+    def life(self, days: int = 365) -> dict[str, Any]:
+        """Return how the model is used: answers by day, watched shares, alarms and refused rows."""
+        return self._connection.get(f"{self.path}life/", days=days)
 
     def decisions(self, **filters: Any) -> Iterator[dict[str, Any]]:
         """Yield the recorded decisions of the model, newest first, without the values of their rows."""

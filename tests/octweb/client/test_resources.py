@@ -132,3 +132,18 @@ def test_constants_equal_those_of_the_server():
     }  # fmt: skip
     assert (models.SUBJECT_HEADER, models.DRY_RUN_HEADER) == (recording.SUBJECT_HEADER, retired.DRY_RUN_HEADER)
     assert idempotency.ABANDONED.total_seconds() == connection.LONGEST_EXECUTION_SECONDS
+
+
+def test_approval_sends_recording_only_if_given(played):
+    client, calls = played(*[ok({"id": "m1"}), ok({"id": "m1"})])
+    model = model_of(client)
+    model.approve("It is small.", recording="full")
+    model.approve()
+    bodies = [json.loads(call.content) for call in calls]
+    assert [body.get("recording") for body in bodies] == ["full", None]
+
+
+def test_life_asks_for_the_days(played):
+    client, calls = played(ok({"decisions": 3}))
+    assert model_of(client).life(days=7) == {"decisions": 3}
+    assert (calls[0].url.path, dict(calls[0].url.params)) == ("/api/v1/models/m1/life/", {"days": "7"})
