@@ -23,7 +23,7 @@ END = "<!-- end of parameters -->"
 TREE_BEGIN = "<!-- tree: made by `manage.py methods --write docs/methods` -->"
 TREE_END = "<!-- end of tree -->"
 SHARED_PAGE = "parameters.md"
-MIN_SHARING = 3  # if at least this many methods have the same parameter, only the shared page explains it
+MIN_SHARING = 2  # if at least this many methods have the same parameter, only the shared page explains it
 TREES = "trees"  # folder of the model files and pictures, below that of the pages
 
 
@@ -76,12 +76,29 @@ def _name_with_default(parameter: Parameter) -> str:
 
 
 def shared_table() -> str:
-    """Return a Markdown table of the parameters that several methods share."""
-    lines = ["| name | default | allowed | meaning | methods |", "|---|---|---|---|---|"]
+    """Return a Markdown table of the parameters that several methods share, after the names of the large families."""
+    families = _large_families()
+    named = "; ".join(f"*{family}* are {', '.join(ids)}" for family, ids in families.items())
+    lines = [
+        f"In the last column, {named}.",
+        "",
+        "| name | default | allowed | meaning | methods |",
+        "|---|---|---|---|---|",
+    ]
     for row, ids in sorted(shared_rows().items()):
-        methods = "all" if len(ids) == len(METHODS) else ", ".join(ids)
+        whole = [family for family, members in families.items() if set(members) <= set(ids)]
+        others = [id for id in ids if not any(id in families[family] for family in whole)]
+        methods = "all" if len(ids) == len(METHODS) else ", ".join([*others, *(f"*{family}*" for family in whole)])
         lines.append(f"{row} {methods} |")
     return "\n".join(lines)
+
+
+def _large_families() -> dict[str, list[str]]:
+    """Return the ids of the methods of each family that has at least four, by the folder of the family."""
+    families: dict[str, list[str]] = defaultdict(list)
+    for method in METHODS:
+        families[method.solve.__module__.split(".")[2]].append(method.id)
+    return {family: ids for family, ids in families.items() if len(ids) >= 4}
 
 
 def tree_text(method: Method, model: ModelFile) -> str:
@@ -92,13 +109,12 @@ def tree_text(method: Method, model: ModelFile) -> str:
     settings = [f"{shape} {model.parameters[shape]}"] if shape in model.parameters else []
     if model.parameters.get("leaf_penalty"):
         settings.append(f"leaf penalty {number_text(float(model.parameters['leaf_penalty']))}")
-    settings_text = f" with {' and '.join(settings)}" if settings else ""
     return "\n".join(
         [
             f"![A tree of {method.id} for the sample {model.name}]({TREES}/{method.id}.svg)",
             "",
-            f"A tree that `{method.id}` trained on the sample *{model.name}*{settings_text}: {model.tree.n_leaves} leaves, {right:,} of {rows:,} training rows are correct. "
-            f"{claim_words(model.certificate)} [The model file]({TREES}/{method.id}.json).",
+            f"The sample {', '.join([f'*{model.name}*', *settings])}: {model.tree.n_leaves} leaves, {right:,} of {rows:,} "
+            f"training rows are correct. {claim_words(model.certificate).split(':')[0].rstrip('.')}. [Model file]({TREES}/{method.id}.json).",
             "",
             f"Paper: {method.paper}.",
         ]
