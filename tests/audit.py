@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = ("requirements.txt", "requirements-hosts.txt", "requirements-pdf.txt", "requirements-fast.txt")
+FILES = [f"requirements{name}.txt" for name in ("", "-hosts", "-pdf", "-fast", "-databases")]
 SECONDS = 90
 ACCEPTED: dict[str, str] = {}  # advisory → why it does not concern octweb
 

@@ -99,6 +99,7 @@ def test_the_wheel_needs_every_package_that_is_imported(package):
             "requirements-hosts",
             "requirements-pdf",
             "requirements-fast",
+            "requirements-databases",
             "requirements-mlflow",
             "requirements-python-client",
         )

@@ -1,8 +1,8 @@
 """Take the dependencies of the wheel from the requirements files, by a hook of hatchling.
 
 The dependencies come from requirements.in, the extras from the other files: `hosts` (files in a bucket, folds
-on a cluster), `pdf` (dossiers as PDF), `fast` (a compiled parser), `mlflow` (MLflow models), `client`
-(octweb.Client).
+on a cluster), `pdf` (dossiers as PDF), `fast` (a compiled parser), `databases` (counts from DuckDB and
+PostgreSQL), `mlflow` (MLflow models), `client` (octweb.Client).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Requirements(MetadataHookInterface):
             "hosts": requirements(root / "requirements-hosts.in"),
             "pdf": requirements(root / "requirements-pdf.in"),
             "fast": requirements(root / "requirements-fast.in"),
+            "databases": requirements(root / "requirements-databases.in"),
             "mlflow": requirements(root / "requirements-mlflow.in"),
             "client": requirements(root / "requirements-python-client.in"),
         }

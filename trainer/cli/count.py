@@ -14,20 +14,23 @@ from trainer.cli.orphans import exit_with_parent
 from trainer.cli.reading_flags import add_reading_flags, given_of, policies_of, policy_of, unknown_policies
 from trainer.counts.collect import CountRequest, Report, count
 from trainer.counts.folder import CountedQuestions, Counts, merge, read_counts, read_record, write_counts
+from trainer.counts.opening import table_query
 from trainer.data.encoding import Scheme
 from trainer.errors import DataError, ParameterError
 from trainer.tree.numbers import count_words
 
 REPORT_SECONDS = 2.0
+SOURCE_HELP = "a file or folder, s3://bucket/folder, or a database: duckdb:FILE, postgresql://user@host/name"
 
 HELP = (
-    "Count a file, or a folder of CSV and Parquet files, so that `train FOLDER` finds the best tree without the rows. "
+    "Count a file, a folder of CSV and Parquet files, or a query of a database, so that `train FOLDER` finds the best tree without the rows. "
     "--merge adds folders of counts up."
 )
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("source", nargs="?", metavar="SOURCE", help="a CSV or Parquet file, or a folder of them")
+    parser.add_argument("source", nargs="?", metavar="SOURCE", help=SOURCE_HELP)
+    add_query_flags(parser)
     parser.add_argument(
         "--merge", dest="folders", nargs="+", metavar="FOLDER", help="folders of counts to add up; takes no SOURCE"
     )
@@ -49,6 +52,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=0, help="processor threads; default: all")
     parser.add_argument("--output", required=True, metavar="FOLDER", help="the folder of counts, a new one")
     parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
+
+
+def add_query_flags(parser: ArgumentParser) -> None:
+    """Add the flags that choose the rows of a database."""
+    rows = parser.add_mutually_exclusive_group()
+    rows.add_argument("--query", metavar="SQL", help="the SELECT whose rows are read, for a database")
+    rows.add_argument("--table", metavar="NAME", help="the table whose rows are read, for a database")
+
+
+def query_of(options: Options) -> str | None:
+    """Return the query of --query or --table, if given."""
+    return table_query(options["table"]) if options["table"] else options["query"]
 
 
 def run(options: Options) -> int:
@@ -96,8 +111,9 @@ def _count(options: Options) -> Counts:
             }
         )
     request = CountRequest(
-        source=Path(options["source"]),
+        source=str(options["source"]),
         target=target,
+        query=query_of(options),
         depth=options["depth"],
         scheme=Scheme(options["binarise"]),
         bins=options["bins"],

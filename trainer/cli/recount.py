@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from pathlib import Path
 
 from trainer.cli.command import FAILED, Options, note
+from trainer.cli.count import SOURCE_HELP, add_query_flags, query_of
+from trainer.counts.opening import open_source
 from trainer.counts.recount import recount
-from trainer.counts.source import Source
 from trainer.data.parsing import ColumnParsing
 from trainer.evaluate.verdict import training_base_words
 from trainer.tree.file import read_model
@@ -22,14 +22,16 @@ HELP = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL.json")
-    parser.add_argument("source", metavar="SOURCE", help="a CSV or Parquet file, or a folder of them")
+    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    add_query_flags(parser)
     parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
 
 def run(options: Options) -> int:
     model = read_model(options["model"])
     structure = ColumnParsing.from_json(model.reading).given.structure
-    comparison = recount(model, Source(Path(options["source"]), structure))
+    with open_source(str(options["source"]), query=query_of(options), structure=structure) as source:
+        comparison = recount(model, source)
     for leaf in comparison.differ:
         in_file = ", ".join(map(str, model.tree.nodes[leaf].counts))
         in_source = ", ".join(map(str, comparison.leaves[leaf].tolist()))

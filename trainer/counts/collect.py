@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from trainer.counts.folder import CountedQuestions, Counts, Part, check_size, suppress_small, write_counts
 from trainer.counts.kernels import add_counts
+from trainer.counts.opening import open_source
 from trainer.counts.sets import number_of_sets
 from trainer.counts.source import Source
 from trainer.data.encoding import Scheme, Test, encode_binary
@@ -52,15 +53,16 @@ Report = Callable[[str, int], None]  # called with the phase and the number of r
 
 @dataclass(frozen=True, kw_only=True)
 class CountRequest:
-    """A request to count the rows of a source.
+    """A request to count the rows of a source: a path, the URI of an object store, or the URL of a database with a `query`.
 
     `questions` are those of earlier counts. Without them, questions are made from the rows with `scheme` and
     `bins` as in training, and with the `options` of `trainer.data.reader.build_as_read`. A hash of the column
     `key`, which no question tests, assigns rows to `folds`. Numbers below `suppress` are kept secret.
     """
 
-    source: Path
+    source: Path | str
     target: str
+    query: str | None = None
     depth: int = 3
     scheme: Scheme = Scheme.QUANTILE_THRESHOLDS
     bins: int = 5
@@ -97,16 +99,15 @@ def count(
 
 
 def _count_into(request: CountRequest, folder: Path, say: Report, note: Callable[[str], None]) -> Counts:
-    source = Source(request.source, _structure(request))
-    digests = [source.digest(file) for file in range(len(source.files))]
-    name = _name_of(request, source, digests)
-    state = _State.read(folder, name)
-    if state is None:
-        questions = request.questions or make_questions(request, source, say, note)
-        check_size(len(questions), len(questions.classes), request.folds, request.depth)
-        state = _State.begin(name, questions, request)
-    _collect(request, source, state, digests, folder, say)
-    counts = state.result(request, source)
+    with open_source(request.source, query=request.query, structure=_structure(request)) as source:
+        name = _name_of(request, source)
+        state = _State.read(folder, name) if source.resumable else None
+        if state is None:
+            questions = request.questions or make_questions(request, source, say, note)
+            check_size(len(questions), len(questions.classes), request.folds, request.depth)
+            state = _State.begin(name, questions, request)
+        _collect(request, source, state, folder, say)
+        counts = state.result(request, source)
     counts = suppress_small(counts, request.suppress) if request.suppress else counts
     write_counts(counts, folder)
     _State.forget(folder)
@@ -189,7 +190,7 @@ def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list
         raw = piece.rows
         if request.target not in raw.names:
             raise DataError(
-                f"{source.name(piece.file)} has no column '{request.target}'. Correct the target, or leave out this file."
+                f"{source.names[piece.part]} has no column '{request.target}'. Correct the target, or leave out this file."
             )
         words = Cells.of(raw.column(request.target))
         for i, word in enumerate(words.words):
@@ -256,17 +257,17 @@ def _join_arrays(name: str, arrays: list[pa.Array]) -> pa.Array:
 
 @dataclass(kw_only=True)
 class _State:
-    """Checkpoint of the counting pass, which has counted all rows before row `start` of file `file`.
+    """Checkpoint of the counting pass, which has counted all rows before row `start` of part `part`.
 
-    `numbers`, int64 (folds, classes, sets), are the counts. `parts` are the finished files.
+    `numbers`, int64 (folds, classes, sets), are the counts. `parts` are the finished parts.
     """
 
     name: str
     questions: CountedQuestions
     numbers: CountArray
-    file: int = 0
+    part: int = 0
     start: int = 0
-    file_rows: int = 0  # rows of this file that have been counted
+    part_rows: int = 0  # rows of this part that have been counted
     parts: list[Part] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -286,9 +287,9 @@ class _State:
             "name": self.name,
             "numbers": numbers,
             "questions": self.questions.to_json() | {"asked": dict(self.questions.asked)},
-            "file": self.file,
+            "part": self.part,
             "start": self.start,
-            "file_rows": self.file_rows,
+            "part_rows": self.part_rows,
             "parts": [[part.name, part.sha256, part.rows] for part in self.parts],
             "left_out": self.left_out,
             "unknown": self.unknown,
@@ -312,9 +313,9 @@ class _State:
                 name=name,
                 questions=CountedQuestions.from_json(record["questions"]),
                 numbers=np.load(io.BytesIO(content), allow_pickle=False),
-                file=record["file"],
+                part=record["part"],
                 start=record["start"],
-                file_rows=record["file_rows"],
+                part_rows=record["part_rows"],
                 parts=[Part(name=n, sha256=digest, rows=rows) for n, digest, rows in record["parts"]],
                 left_out=Counter(record["left_out"]),
                 unknown=Counter(record["unknown"]),
@@ -343,28 +344,27 @@ class _State:
             key=request.key,
             left_out=dict(sorted((+self.left_out).items())),
             unknown=dict(sorted((+self.unknown).items())),
-            source=source.path.name,
+            source=source.label,
+            origin=source.origin,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
 
-def _name_of(request: CountRequest, source: Source, digests: Sequence[str]) -> str:
-    """Return a digest of the request and its files, which identifies the checkpoint of a stopped pass."""
+def _name_of(request: CountRequest, source: Source) -> str:
+    """Return a digest of the request and its parts, which identifies the checkpoint of a stopped pass."""
     questions = None if request.questions is None else request.questions.to_json()
     record = {
         "request": [request.target, request.depth, str(request.scheme), request.bins, request.folds, request.key],
         "questions": questions,
         "given": request.given.to_json(),
         "options": repr(sorted(request.options.items())),
-        "files": [[source.name(i), digest] for i, digest in enumerate(digests)],
+        "parts": [[name, source.digest(part)] for part, name in enumerate(source.names)],
     }
     return sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-def _collect(
-    request: CountRequest, source: Source, state: _State, digests: Sequence[str], folder: Path, report: Report
-) -> None:
-    """Count all rows from the checkpoint on; raise DataError for a file that changed meanwhile."""
+def _collect(request: CountRequest, source: Source, state: _State, folder: Path, report: Report) -> None:
+    """Count all rows from the checkpoint on; raise DataError for a part that changed meanwhile."""
     encoding = state.questions.encoding
     used_columns = sorted({feature.column for feature in encoding.features})
     reading = ColumnParsing.from_json(state.questions.reading)
@@ -373,30 +373,35 @@ def _collect(
     last = time.monotonic()
     threads = request.threads or os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
-        rows_done = sum(part.rows for part in state.parts) + state.file_rows
-        for piece in source.pieces(needed_names, first=state.file, start=state.start):
-            if piece.file != state.file:
-                _end_file(state, source, digests)
+        rows_done = sum(part.rows for part in state.parts) + state.part_rows
+        for piece in source.pieces(needed_names, first=state.part, start=state.start):
+            while state.part < piece.part:
+                _end_part(state, source)
             bits, groups = _rows_of(piece.rows, state, request, reading, used_columns)
             _add(bits, groups, state.numbers, request.depth, pool, threads)
             state.start = piece.start + len(piece.rows)
-            state.file_rows += len(bits)
+            state.part_rows += len(bits)
             rows_done += len(bits)
             report("counting", rows_done)
-            if time.monotonic() - last > SECONDS:
+            if source.resumable and time.monotonic() - last > SECONDS:
                 state.keep(folder)
                 last = time.monotonic()
-    _end_file(state, source, digests)
+    while state.part < len(source.names):
+        _end_part(state, source)
 
 
-def _end_file(state: _State, source: Source, digests: Sequence[str]) -> None:
-    digest = source.digest(state.file)
-    if digest != digests[state.file]:
-        raise DataError(f"{source.name(state.file)} was changed while it was counted. Count again.")
-    state.parts.append(Part(name=source.name(state.file), sha256=digest, rows=state.file_rows))
-    state.file += 1
+def _end_part(state: _State, source: Source) -> None:
+    name = source.names[state.part]
+    if source.changed(state.part):
+        raise DataError(f"{name} was changed while it was counted. Count again.")
+    if state.start:  # a file without rows is no part: all such files look the same
+        digest = source.digest(state.part)
+        if not source.resumable:  # a query may give other rows later, and then other numbers
+            digest = sha256(digest.encode() + state.numbers.tobytes()).hexdigest()
+        state.parts.append(Part(name=name, sha256=digest, rows=state.part_rows))
+    state.part += 1
     state.start = 0
-    state.file_rows = 0
+    state.part_rows = 0
 
 
 def _rows_of(

@@ -128,7 +128,8 @@ class Counts:
     `low` and `high`, int64 (folds, classes, sets), in the order of `trainer.counts.sets`, are lower and upper
     bounds. They are the same array without suppression; with it, each count from 1 to `suppress` − 1 becomes
     an interval. Without folds, the first axis has length 1. `left_out` counts rows in no set, by reason;
-    `unknown` counts cells with an unknown category, by column.
+    `unknown` counts cells with an unknown category, by column. `origin` describes the engine of the source, and query and
+    snapshot of a database; the SHA-256 does not cover it.
     """
 
     questions: CountedQuestions
@@ -143,6 +144,7 @@ class Counts:
     unknown: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
     created: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folds(self) -> int:
@@ -183,7 +185,7 @@ class Counts:
             "sha256": self.sha256,
             "created": self.created,
             "source": self.source,
-            "engine": "pyarrow",
+            "origin": dict(self.origin),
             "depth": self.depth,
             "rows": self.rows,
             "left_out": dict(self.left_out),
@@ -274,6 +276,7 @@ def merge(several: Sequence[Counts]) -> Counts:
         unknown=_sum(one.unknown for one in several),
         source=f"{len(several)} folders of counts",
         created=max(one.created for one in several),
+        origin={},
     )
 
 
@@ -358,6 +361,7 @@ def read_counts(folder: str | Path) -> Counts:
             unknown=record["unknown"],
             source=str(record["source"]),
             created=str(record["created"]),
+            origin={str(name): str(text) for name, text in dict(record.get("origin") or {}).items()},
         )
     except (LookupError, TypeError, ValueError) as error:
         if isinstance(error, DataError):

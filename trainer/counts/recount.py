@@ -59,7 +59,7 @@ def recount(model: ModelFile, source: Source) -> Recount:
         )  # fmt: skip
         if rows.labels is None:
             raise DataError(
-                f"{source.name(piece.file)} has no column '{model.target}', so nothing can be compared. Give files with this column."
+                f"{source.names[piece.part]} has no column '{model.target}', so nothing can be compared. Give files with this column."
             )
         has_class = rows.labels.codes >= 0
         keep = has_class & rows.usable

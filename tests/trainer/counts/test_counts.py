@@ -15,14 +15,14 @@ import pytest
 
 from tests.trainer.counts.tables import KEY, TARGET, counted, random_rows, write_rows
 from trainer.check.recount import verdict, verify
-from trainer.counts import collect, source
+from trainer.counts import collect, files
 from trainer.counts.collect import CountRequest
 from trainer.counts.collect import count as count_source
+from trainer.counts.files import FileSource
 from trainer.counts.folder import NUMBERS, Counts, merge, read_counts, suppress_small, write_counts
 from trainer.counts.kernels import add_counts
 from trainer.counts.recount import recount
 from trainer.counts.sets import number_of_sets, pair_places, place
-from trainer.counts.source import Source
 from trainer.counts.train import train_counts
 from trainer.data.reader import load
 from trainer.errors import DataError, InfeasibleError, ParameterError
@@ -101,7 +101,7 @@ def test_each_node_counts_the_rows_that_reach_it(tmp_path, count):
         for leaf in model.tree.leaves:
             own = np.bincount(labels.codes[leaves == leaf.id], minlength=3)
             assert tuple(own.tolist()) == leaf.counts
-        again = recount(model, Source(path))
+        again = recount(model, FileSource(path))
         assert again.same
         assert again.correct == model.certificate["correct"]
 
@@ -199,7 +199,7 @@ class Stopped(Exception):
 
 
 def test_a_pass_that_is_stopped_ten_times_gives_the_same_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "PIECE", 4)
+    monkeypatch.setattr(files, "PIECE", 4)
     monkeypatch.setattr(collect, "SECONDS", 0.0)
     rng = np.random.default_rng(5)
     for i in range(3):
@@ -227,7 +227,7 @@ def test_a_pass_that_is_stopped_ten_times_gives_the_same_file(tmp_path, monkeypa
 
 
 def test_another_request_does_not_go_on_with_an_old_pass(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "PIECE", 4)
+    monkeypatch.setattr(files, "PIECE", 4)
     monkeypatch.setattr(collect, "SECONDS", 0.0)
     path = write_rows(random_rows(np.random.default_rng(5)), tmp_path / "rows.csv")
     request = CountRequest(source=path, target=TARGET, bins=4, options={"ignore": [KEY]}, threads=1)
@@ -244,7 +244,7 @@ def test_another_request_does_not_go_on_with_an_old_pass(tmp_path, monkeypatch):
 
 def test_questions_of_a_large_source_come_from_every_kth_row(tmp_path, monkeypatch):
     monkeypatch.setattr(collect, "SAMPLE", 50)
-    monkeypatch.setattr(source, "PIECE", 64)
+    monkeypatch.setattr(files, "PIECE", 64)
     rng = np.random.default_rng(1)
     rows = [
         ["value", TARGET],
@@ -317,7 +317,7 @@ def test_secret_numbers_leave_true_intervals_and_a_true_gap(tmp_path, count, lea
         best = train_counts(whole, {"leaf_penalty": 0.01}).certificate
         found = train_counts(secret, {"leaf_penalty": 0.01})
         assert found.certificate.bound >= best.objective - 1e-12
-        assert found.certificate.correct <= recount(found.model, Source(path)).correct
+        assert found.certificate.correct <= recount(found.model, FileSource(path)).correct
         if found.certificate.bound > found.certificate.objective:
             assert found.certificate.status == "secret_counts"
             assert not found.summary["proved_optimal"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -165,27 +165,28 @@ class ParquetPieces:
     `names` are all its columns and `rows` its number of rows. A damaged or too large file raises DataError.
     """
 
-    def __init__(self, path: Path, limits: ReadLimits | None = None) -> None:
+    def __init__(self, file: Path | pa.NativeFile, limits: ReadLimits | None = None) -> None:
         limits = limits or ReadLimits()
-        if (size := path.stat().st_size) > limits.bytes:
+        size = file.stat().st_size if isinstance(file, Path) else file.size()
+        if size > limits.bytes:
             raise DataError(
                 f"The file has {size:,} bytes, but at most {limits.bytes:,} are read. Leave rows or columns out."
             )
         with _damaged_file():
-            self._file = pq.ParquetFile(path, pre_buffer=False)
+            self._file = pq.ParquetFile(file, pre_buffer=False)
             try:
                 _check_parquet(self._file, limits)
                 self.names = tuple(str(name) for name in self._file.schema_arrow.names)
                 self.rows = int(self._file.metadata.num_rows)
             except BaseException:
-                self._file.close()
+                self._file.close(force=True)
                 raise
 
     def __enter__(self) -> ParquetPieces:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        self._file.close(force=True)
 
     def read(self, column_names: Collection[str], size: int) -> Iterator[RawTable]:
         """Yield pieces of at most `size` rows with the columns `column_names`, each with its row numbers in the file."""
@@ -222,6 +223,16 @@ class ParquetPieces:
             for batch in self._file.iter_batches(batch_size=size, columns=names, use_threads=False):
                 yield before, batch
                 before += batch.num_rows
+
+
+def arrow_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[RawTable]:
+    """Yield batches of one schema as pieces with their row numbers; raise DataError for columns that cannot be read."""
+    before = 0
+    for batch in batches:
+        if problems := _schema_problems(batch.schema, batch.num_rows):
+            raise DataError(first_of(problems), problems=tuple(problems))
+        yield replace(_piece(pa.Table.from_batches([batch]), batch.schema.names, before), detected=ARROW)
+        before += batch.num_rows
 
 
 def _piece(part: pa.Table, names: Collection[str], before: int) -> RawTable:

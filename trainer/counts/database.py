@@ -1,0 +1,192 @@
+"""Read the rows of a query of DuckDB or PostgreSQL as Arrow batches."""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from trainer.counts.source import PIECE, Source, SourcePiece
+from trainer.data.formats.parquet_file import arrow_pieces
+from trainer.errors import DataError, ParameterError
+
+INSTALL = "Install it with pip install 'octweb[databases]'."
+
+
+class QuerySource(Source):
+    """The rows of a query. All passes read in one read-only transaction, so they see the same rows.
+
+    The order of rows may differ between two runs, so a stopped count begins again.
+    """
+
+    resumable = False
+    engine: ClassVar[str]
+    driver: ClassVar[str]  # the module that reads the database
+
+    def __init__(self, url: str, query: str) -> None:
+        self._query = query.strip().rstrip(";").rstrip()
+        if not self._query:
+            raise ParameterError({"query": "it is empty. Write a SELECT, or name a table with --table."})
+        self.label = self._label(url)
+        self.names = (self.label,)
+        try:
+            self._connection = self._connect(url)
+            self.origin = {"engine": f"{self.engine} {self._version()}", "query": self._query, **self._snapshot()}
+        except _driver(self.driver).Error as error:
+            raise DataError(
+                f"The database '{self.label}' cannot be opened: {_first_line(error)}. Correct the URL, or start the database."
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.close()
+
+    def digest(self, part: int) -> str:
+        return sha256(f"{self.engine}\n{self.label}\n{self._query}".encode()).hexdigest()
+
+    def changed(self, part: int) -> bool:
+        return False
+
+    def pieces(
+        self, column_names: Collection[str] | None = None, *, first: int = 0, start: int = 0
+    ) -> Iterator[SourcePiece]:
+        rows_before = 0
+        try:
+            for rows in arrow_pieces(self._batches(column_names)):
+                yield SourcePiece(part=0, start=rows_before, rows=rows)
+                rows_before += len(rows)
+        except _driver(self.driver).Error as error:
+            raise DataError(f"The query of '{self.label}' failed: {_first_line(error)}. Correct the query.") from error
+        if not rows_before:
+            raise DataError(f"The query of '{self.label}' has no row. Correct the query.")
+
+    def _batches(self, column_names: Collection[str] | None) -> Iterator[pa.RecordBatch]:
+        query = self._query
+        if column_names is not None:
+            present = [name for name in self._columns() if name in column_names]
+            quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in present)
+            query = f"SELECT {quoted} FROM (\n{query}\n) AS rows_of_the_query"  # noqa: S608 - the user's own query, read-only
+        for batch in self._read(query):
+            if batch.num_rows:
+                yield _plain(batch)
+
+    def _columns(self) -> list[str]:
+        """Return the names of the query's columns."""
+        query = f"SELECT * FROM (\n{self._query}\n) AS rows_of_the_query LIMIT 0"  # noqa: S608 - see above
+        return list(self._read(query).schema.names)
+
+    @abstractmethod
+    def _label(self, url: str) -> str:
+        """Return the name of the database without user and password."""
+
+    @abstractmethod
+    def _connect(self, url: str) -> Any:
+        """Open a connection in a transaction that only reads."""
+
+    @abstractmethod
+    def _version(self) -> str:
+        """Return the version of the engine."""
+
+    def _snapshot(self) -> Mapping[str, str]:
+        """Return members that identify the state of the database, if it names one."""
+        return {}
+
+    @abstractmethod
+    def _read(self, query: str) -> pa.RecordBatchReader:
+        """Run a query."""
+
+
+class DuckSource(QuerySource):
+    """A query of a DuckDB file, or of `duckdb:` alone, which reads the files that the query names."""
+
+    engine = "DuckDB"
+    driver = "duckdb"
+
+    def _label(self, url: str) -> str:
+        return Path(_path_of(url)).name or "duckdb"
+
+    def _connect(self, url: str) -> Any:
+        path = _path_of(url)
+        if path and not Path(path).is_file():
+            raise DataError(f"There is no database '{path}'. Correct the path.")
+        connection = _driver(self.driver).connect(path or ":memory:", read_only=bool(path))
+        return connection.begin()
+
+    def _version(self) -> str:
+        return str(_driver(self.driver).__version__)
+
+    def _read(self, query: str) -> pa.RecordBatchReader:
+        relation = self._connection.sql(query)
+        if relation is None:
+            raise DataError(f"The query of '{self.label}' gives no rows. Write a SELECT.")
+        return relation.to_arrow_reader(PIECE)
+
+
+class PostgresSource(QuerySource):
+    """A query of PostgreSQL in a read-only transaction that sees one snapshot."""
+
+    engine = "PostgreSQL"
+    driver = "adbc_driver_postgresql.dbapi"
+
+    def _label(self, url: str) -> str:
+        parts = urlsplit(url)
+        return f"postgresql://{parts.hostname or ''}{parts.path}"
+
+    def _connect(self, url: str) -> Any:
+        connection = _driver(self.driver).connect(url, autocommit=False)
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        return connection
+
+    def _version(self) -> str:
+        return self._value("SELECT current_setting('server_version')").partition(" ")[0]
+
+    def _snapshot(self) -> Mapping[str, str]:
+        return {"snapshot": self._value("SELECT pg_current_snapshot()::text")}
+
+    def _value(self, query: str) -> str:
+        with self._connection.cursor() as cursor:
+            cursor.execute(query)
+            return str(cursor.fetchone()[0])
+
+    def _read(self, query: str) -> pa.RecordBatchReader:
+        self._cursor = self._connection.cursor()  # its reader ends with it
+        self._cursor.execute(query)
+        return self._cursor.fetch_record_batch()
+
+
+# the class that reads the databases of a URL's scheme
+SCHEMES: dict[str, type[QuerySource]] = {
+    "duckdb": DuckSource,
+    "postgresql": PostgresSource,
+    "postgres": PostgresSource,
+}
+
+
+def _path_of(url: str) -> str:
+    return url.partition(":")[2].removeprefix("//")
+
+
+def _driver(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise DataError(f"Reading this database needs {module.partition('.')[0]}. {INSTALL}") from error
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with the stored values of types that Arrow does not know, such as numbers of PostgreSQL as text."""
+    columns = [column.storage if isinstance(column.type, pa.BaseExtensionType) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:300].rstrip(".!") if str(error).strip() else type(error).__name__

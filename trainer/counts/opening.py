@@ -1,0 +1,48 @@
+"""Open the source of rows that a path, a URI or the URL of a database names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainer.counts.database import SCHEMES
+from trainer.counts.files import FileSource
+from trainer.counts.source import Source
+from trainer.errors import ParameterError
+
+
+def open_source(place: Path | str, *, query: str | None = None, structure: Mapping[str, Any] | None = None) -> Source:
+    """Open a source of rows; a context manager.
+
+    Parameters
+    ----------
+    place : Path or str
+        A file or folder, a URI of an object store that pyarrow reads (`s3://bucket/loans`), or a database: `duckdb:FILE`, `duckdb:`
+        or `postgresql://user@host/database`.
+    query : str, optional
+        The SELECT whose rows are read; needed for a database, refused elsewhere.
+    structure : mapping, optional
+        How CSV files are written, see `ParsingChoices.structure`.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or database, or its driver is not installed.
+    ParameterError
+        If the query is missing, or belongs to no database.
+    """
+    scheme = str(place).partition(":")[0] if isinstance(place, str) and ":" in place else ""
+    if scheme not in SCHEMES:
+        if query is not None:
+            raise ParameterError({"query": "only databases have queries and tables. Leave it out, or name a database."})
+        return FileSource(place, structure)
+    if query is None:
+        raise ParameterError({"query": "a database needs a query. Add --query 'SELECT ...' or --table NAME."})
+    return SCHEMES[scheme](str(place), query)
+
+
+def table_query(table: str) -> str:
+    """Return the query of all rows of a table, `name` or `schema.name`."""
+    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
+    return f"SELECT * FROM {quoted}"  # noqa: S608 - the name is quoted
