@@ -71,6 +71,13 @@ def test_every_page_is_in_the_navigation_of_the_site():
     assert set(listed(config["nav"])) == pages
 
 
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.stem)
+def test_each_page_begins_with_its_readers(path):
+    title, _, first = path.read_text(encoding="utf-8").splitlines()[:3]
+    assert title.startswith("# ")
+    assert re.match(r"For [a-z].*[a-z]", first), first
+
+
 def listed(nav: object) -> Iterator[str]:
     """Yield the pages of a navigation in the form of MkDocs."""
     if isinstance(nav, str):

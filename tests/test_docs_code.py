@@ -22,7 +22,7 @@ FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^```", re.MULTILI
 COMMAND = re.compile(r"(?:^|\s)(?:\S*bin/)?(?:octweb|(?:\S*python\S* )?(?:\S*/)?manage\.py) (?P<rest>[a-z].*)$")
 # written for a reader to type as they are
 TYPED = ("index", "which-method", "how-we-know", "argue", "explain-a-decision", "approve", "call", "tutorial")
-PYTHON_PAGES = ("README.md", "docs/index.md", "docs/how-we-know.md", "docs/library.md")
+PYTHON_PAGES = ("README.md", "docs/how-we-know.md", "docs/library.md")
 RUN_IN_ORDER = [
     "README.md",
     *(

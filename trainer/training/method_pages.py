@@ -43,10 +43,16 @@ def _row(parameter: Parameter) -> str:
     cells = (
         f"`{parameter.name}`",
         default_of(parameter),
-        parameter.describe_allowed() + unit,
+        _allowed(parameter) + unit,
         parameter.help,
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _allowed(parameter: Parameter) -> str:
+    """Return the allowed values in few words: a range is of whole numbers unless it says otherwise."""
+    words = parameter.describe_allowed().removeprefix("one of ").removeprefix("a whole number from ")
+    return f"decimal, {words.removeprefix('a number from ')}" if words.startswith("a number from ") else words
 
 
 def shared_rows() -> dict[str, list[str]]:
@@ -59,20 +65,15 @@ def shared_rows() -> dict[str, list[str]]:
 
 
 def parameter_table(method: Method) -> str:
-    """Return a Markdown table of the method's own parameters, and the names and defaults of the shared ones."""
+    """Return a Markdown table of the method's own parameters, and the names of the shared ones."""
     shared = shared_rows()
     rows = {_row(parameter): parameter for parameter in method.parameters}
     own = [row for row in rows if row not in shared]
     lines = ["| name | default | allowed | meaning |", "|---|---|---|---|", *own, ""] if own else []
-    named = [_name_with_default(parameter) for row, parameter in rows.items() if row in shared]
+    named = [f"`{parameter.name}`" for row, parameter in rows.items() if row in shared]
     if named:
-        lines += [f"[Shared parameters]({SHARED_PAGE}), with their defaults: {', '.join(named)}."]
+        lines += [f"[Shared parameters]({SHARED_PAGE}): {', '.join(named)}."]
     return "\n".join(lines)
-
-
-def _name_with_default(parameter: Parameter) -> str:
-    default = default_of(parameter)
-    return f"`{parameter.name}` ({default})" if default else f"`{parameter.name}`"
 
 
 def shared_table() -> str:
