@@ -72,7 +72,7 @@ VALUES = {
 }
 HEAD = """# The library in Python
 
-For everybody who calls octweb from Python. `import octweb` and `import trainer` offer the same names, and neither needs Django. `octweb.Client` calls a server. Names that are not on this page may change at
+For everyone who calls octweb from Python. `import octweb` and `import trainer` offer the same names, and neither needs Django. `octweb.Client` calls a server. Names that are not on this page may change at
 any time. Each [method](which-method.md) has a page with its parameters.
 
 ```python

@@ -46,6 +46,6 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 MONOTONE = Parameter(
     name="monotone", type="text", default="", label="Monotone columns",
     help="Columns along which the predicted class may only rise or only fall (classes in their order), for example 'age up; price down'. "
-    "A question whether a cell is empty compares no values.",
+    "Questions whether a cell is empty are not restricted.",
     advanced=True, check=directions, restricts=_scope_words, sentences=_sentences, one_leaf=True,
 )  # fmt: skip

@@ -521,13 +521,14 @@ def _leaf_sentences(values: Mapping[str, Any]) -> list[str]:
 
 LEAF_PENALTY = Parameter(
     name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
-    help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.",
+    help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.",
     sentences=_leaf_sentences,
 )  # fmt: skip
 AUTO_LEAF_PENALTY = replace(
     LEAF_PENALTY, default=AUTO, automatic=True,
-    help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows. 'auto': chosen by folds "
-    "inside the training rows, so that the tree has as many leaves as help on unseen rows. 0 allows every leaf, so the tree may learn noise.",
+    help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows. 'auto' "
+    "chooses it by folds inside the training rows, so that the tree has as many leaves as help on unseen rows. 0 "
+    "allows every leaf, so the tree may learn noise.",
 )  # fmt: skip
 COEFFICIENT_PENALTY = Parameter(
     name="coefficient_penalty", counts_rows=True, type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",
@@ -613,8 +614,8 @@ def _check_costs(settings: Settings, names: SettingNames) -> None:
 
 COSTS = Parameter(
     name="costs", type="text", default="", label="Costs of answers", advanced=True, check=_check_costs,
-    help="What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not named are 0 for "
-    "the true class and 1 for other answers. The tree of least cost is searched. The leaf penalty is then a share of the cost of the "
+    help="Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not named are 0 for "
+    "the true class and 1 for other answers. The search minimises the cost. The leaf penalty is then a share of the cost of the "
     "best single answer.",
 )  # fmt: skip
 COST_UNIT = Parameter(
@@ -659,8 +660,8 @@ def _price_sentences(values: Mapping[str, Any]) -> list[str]:
 
 COLUMN_PRICE = Parameter(
     name="column_price", type="text", default="", label="Prices of columns", advanced=True, check=_check_prices, sentences=_price_sentences,
-    help="What asking a column costs in a row, for example 'lab_test=12.5; scan=40'. A row pays once if its path asks the column. The unit is "
-    "that of the costs; without costs it is one error.",
+    help="Price of testing a column in one row, for example 'lab_test=12.5; scan=40'. A row pays once if its path tests "
+    "the column. The unit is that of the costs, or one error without costs.",
 )  # fmt: skip
 
 
@@ -728,12 +729,12 @@ BINARISE = Parameter(
 )  # fmt: skip
 BINS = Parameter(
     name="bins", type="integer", default=5, minimum=2, maximum=1000, flag=True, label="Quantiles",
-    help="With k quantiles each numeric column gets k − 1 thresholds, or k buckets.", advanced=True,
+    help="k quantiles give each numeric column k − 1 thresholds, or k buckets.", advanced=True,
 )  # fmt: skip
 AUTO_BINS = replace(
     BINS, default=AUTO, automatic=True,
-    help="With k quantiles each numeric column gets k − 1 thresholds, or k buckets. 'auto': all thresholds, else 32, 16, 8 or 4, as many "
-    "as should be proved within 10 s on these rows, and the thresholds of a CART tree of the same depth.",
+    help="k quantiles give each numeric column k − 1 thresholds, or k buckets. 'auto': all thresholds, or 32, 16, 8 or 4 "
+    "per column with those of a CART tree of the same depth, as many as a search of 10 s should prove.",
 )  # fmt: skip
 
 
@@ -764,8 +765,8 @@ MIP_GAP = Parameter(
 
 UNSEEN_MISSING = Parameter(
     name="unseen_missing", type="choice", default="follow", choices=("follow", "refuse"), label="Empty cells that training never saw",
-    help="A question of a column without empty training cells sends an empty cell to the side with more training rows and marks the answer "
-    "(follow), or gives no answer (refuse).",
+    help="An empty cell in a column that had none in training goes to the side with more training rows, and the answer is "
+    "marked (follow); or the row gets no answer (refuse).",
     advanced=True,
 )  # fmt: skip
 

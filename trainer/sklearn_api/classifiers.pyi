@@ -32,9 +32,9 @@ class CartClassifier(TreeClassifier):
     min_gain : float from 0 to 1, default 0.0
         A split must reduce the impurity by at least this share of the training rows; 0 allows splits without gain.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -46,8 +46,8 @@ class CartClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -124,9 +124,9 @@ class OC1Classifier(TreeClassifier):
     cycle : {'sequential', 'best', 'random'}, default 'sequential'
         Which coefficient is changed next: each in order, the one that helps most, or fifty at random.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -138,8 +138,8 @@ class OC1Classifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -221,13 +221,13 @@ class BivariateTreeClassifier(TreeClassifier):
     bound : {'theorem4', 'paper', 'assignment'}, default 'assignment'
         'theorem4' and 'paper' (Theorems 5 and 6) are the bounds of the paper; 'assignment' is at least as strong.
     branching : {'1', '2'}, default '2'
-        Where a box is divided: 1 means in the middle, 2 at the mean of the lines of its points.
+        Where a box is divided: in the middle (1), or at the mean of the lines of its points (2).
     order : {'depth-first', 'best-first'}, default 'depth-first'
         Which box is searched next: the newest, or the one with the lowest bound.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -239,8 +239,8 @@ class BivariateTreeClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -300,11 +300,11 @@ class ExactTreeClassifier(TreeClassifier):
     Parameters
     ----------
     depth : int from 0 to 20 or None, default 3
-        The largest number of questions between the root and a leaf. 'none': no limit; a leaf must then win
-        something, so leaf_penalty must be a number above 0.
+        The largest number of questions between the root and a leaf. 'none' sets no limit; leaf_penalty must then be
+        a number above 0.
     leaf_penalty : float from 0 to 0.999 or 'auto', default 'auto'
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
-        'auto': chosen by folds inside the training rows, so that the tree has as many leaves as help on unseen
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
+        'auto' chooses it by folds inside the training rows, so that the tree has as many leaves as help on unseen
         rows. 0 allows every leaf, so the tree may learn noise.
     max_leaves : int from 1 to 1,048,576, default None
         The tree may have at most this many leaves; empty means as many as the depth allows.
@@ -326,20 +326,19 @@ class ExactTreeClassifier(TreeClassifier):
     binarise : {'quantile-thresholds', 'quantile-buckets', 'all-thresholds', 'none'}, default 'quantile-thresholds'
         Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).
     bins : int from 2 to 1,000 or 'auto', default 'auto'
-        With k quantiles each numeric column gets k − 1 thresholds, or k buckets. 'auto': all thresholds, else 32,
-        16, 8 or 4, as many as should be proved within 10 s on these rows, and the thresholds of a CART tree of the
-        same depth.
+        k quantiles give each numeric column k − 1 thresholds, or k buckets. 'auto': all thresholds, or 32, 16, 8 or
+        4 per column with those of a CART tree of the same depth, as many as a search of 10 s should prove.
     extra_thresholds : str, default ''
         Thresholds beside the quantiles, as JSON lists by column, for example {"age": [31.5, 40]}.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     column_price : str, default ''
-        What asking a column costs in a row, for example 'lab_test=12.5; scan=40'. A row pays once if its path asks
-        the column. The unit is that of the costs; without costs it is one error.
+        Price of testing a column in one row, for example 'lab_test=12.5; scan=40'. A row pays once if its path
+        tests the column. The unit is that of the costs, or one error without costs.
     goal : {'auto', 'accuracy', 'costs', 'balanced', 'f1', 'mcc'}, default 'auto'
         What is optimised: 'accuracy' the share of correct rows, 'costs' the costs of answers, 'balanced' mean
         recall, 'f1' F1 of the positive class, 'mcc' Matthews' coefficient. 'auto' is costs if there are any, else
@@ -355,8 +354,8 @@ class ExactTreeClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -420,7 +419,7 @@ class ExactNumericClassifier(TreeClassifier):
     depth : int from 0 to 4, default 2
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     class_weight : {'none', 'balanced'}, default 'none'
         'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.
     optimal_trees : int from 0 to 1,000, default 0
@@ -435,14 +434,14 @@ class ExactNumericClassifier(TreeClassifier):
     mip_gap : float from 0 to 1, default 0.0
         From depth 3 on, the search may stop at this relative gap; 0 asks for a full proof.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     column_price : str, default ''
-        What asking a column costs in a row, for example 'lab_test=12.5; scan=40'. A row pays once if its path asks
-        the column. The unit is that of the costs; without costs it is one error.
+        Price of testing a column in one row, for example 'lab_test=12.5; scan=40'. A row pays once if its path
+        tests the column. The unit is that of the costs, or one error without costs.
     goal : {'auto', 'accuracy', 'costs', 'balanced', 'f1', 'mcc'}, default 'auto'
         What is optimised: 'accuracy' the share of correct rows, 'costs' the costs of answers, 'balanced' mean
         recall, 'f1' F1 of the positive class, 'mcc' Matthews' coefficient. 'auto' is costs if there are any, else
@@ -458,8 +457,8 @@ class ExactNumericClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -517,12 +516,12 @@ class FlowOCTClassifier(TreeClassifier):
     depth : int from 0 to 8, default 2
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     paper_lambda : float from 0 to 0.999, default None
         Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the leaf
         penalty; empty means that the leaf penalty is used.
     strengthening : bool, default False
-        Use the paper's cuts (4): rows of different classes that one answer keeps together.
+        Use the paper's cuts (4), for rows of different classes on the same side of a split.
     max_leaves : int from 1 to 256, default None
         The tree may have at most this many leaves; empty means no limit.
     max_columns : int from 0 to 10,000, default None
@@ -543,10 +542,10 @@ class FlowOCTClassifier(TreeClassifier):
         Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
-        'age up; price down'. A question whether a cell is empty compares no values.
+        'age up; price down'. Questions whether a cell is empty are not restricted.
     first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which keeps
-        the side constraints that it can), or none.
+        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
+        satisfies the side constraints that it supports), or none.
     exact_seconds : float from 0 to 86,400, default 5.0
         How long the exact search may look for the first tree and a bound, with first_tree=exact.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
@@ -556,11 +555,11 @@ class FlowOCTClassifier(TreeClassifier):
     binarise : {'quantile-thresholds', 'quantile-buckets', 'all-thresholds', 'none'}, default 'quantile-thresholds'
         Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).
     bins : int from 2 to 1,000, default 5
-        With k quantiles each numeric column gets k − 1 thresholds, or k buckets.
+        k quantiles give each numeric column k − 1 thresholds, or k buckets.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -572,8 +571,8 @@ class FlowOCTClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -639,7 +638,7 @@ class BendOCTClassifier(TreeClassifier):
     depth : int from 0 to 8, default 2
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     paper_lambda : float from 0 to 0.999, default None
         Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the leaf
         penalty; empty means that the leaf penalty is used.
@@ -665,10 +664,10 @@ class BendOCTClassifier(TreeClassifier):
         Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
-        'age up; price down'. A question whether a cell is empty compares no values.
+        'age up; price down'. Questions whether a cell is empty are not restricted.
     first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which keeps
-        the side constraints that it can), or none.
+        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
+        satisfies the side constraints that it supports), or none.
     exact_seconds : float from 0 to 86,400, default 5.0
         How long the exact search may look for the first tree and a bound, with first_tree=exact.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
@@ -678,11 +677,11 @@ class BendOCTClassifier(TreeClassifier):
     binarise : {'quantile-thresholds', 'quantile-buckets', 'all-thresholds', 'none'}, default 'quantile-thresholds'
         Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).
     bins : int from 2 to 1,000, default 5
-        With k quantiles each numeric column gets k − 1 thresholds, or k buckets.
+        k quantiles give each numeric column k − 1 thresholds, or k buckets.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -694,8 +693,8 @@ class BendOCTClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -760,7 +759,7 @@ class OCTClassifier(TreeClassifier):
     depth : int from 0 to 8, default 2
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     paper_lambda : float from 0 to 0.999, default None
         Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the leaf
         penalty; empty means that the leaf penalty is used.
@@ -788,10 +787,10 @@ class OCTClassifier(TreeClassifier):
         Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
-        'age up; price down'. A question whether a cell is empty compares no values.
+        'age up; price down'. Questions whether a cell is empty are not restricted.
     first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which keeps
-        the side constraints that it can), or none.
+        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
+        satisfies the side constraints that it supports), or none.
     exact_seconds : float from 0 to 86,400, default 5.0
         How long the exact search may look for the first tree and a bound, with first_tree=exact.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
@@ -801,11 +800,11 @@ class OCTClassifier(TreeClassifier):
     binarise : {'quantile-thresholds', 'quantile-buckets', 'all-thresholds', 'none'}, default 'quantile-thresholds'
         Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).
     bins : int from 2 to 1,000, default 5
-        With k quantiles each numeric column gets k − 1 thresholds, or k buckets.
+        k quantiles give each numeric column k − 1 thresholds, or k buckets.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -817,8 +816,8 @@ class OCTClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -906,10 +905,10 @@ class BinOCTClassifier(TreeClassifier):
         Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
-        'age up; price down'. A question whether a cell is empty compares no values.
+        'age up; price down'. Questions whether a cell is empty are not restricted.
     first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which keeps
-        the side constraints that it can), or none.
+        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
+        satisfies the side constraints that it supports), or none.
     exact_seconds : float from 0 to 86,400, default 5.0
         How long the exact search may look for the first tree and a bound, with first_tree=exact.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
@@ -919,11 +918,11 @@ class BinOCTClassifier(TreeClassifier):
     binarise : {'quantile-thresholds', 'quantile-buckets', 'all-thresholds', 'none'}, default 'quantile-thresholds'
         Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).
     bins : int from 2 to 1,000, default 5
-        With k quantiles each numeric column gets k − 1 thresholds, or k buckets.
+        k quantiles give each numeric column k − 1 thresholds, or k buckets.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -935,8 +934,8 @@ class BinOCTClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -1000,13 +999,13 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
     depth : int from 0 to 8, default 3
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     polishing : bool, default True
         Replace the lowest two levels of every tree that is found by the best two levels for its rows.
     path_bounds : bool, default True
         Bound the subtree below a fixed path by the best subtree of depth two.
     negative_samples : bool, default True
-        Write path bounds over the rows that the best subtree classifies wrongly.
+        Write path bounds over the rows that the best subtree misclassifies.
     structure : bool, default True
         Let path bounds also fix the best subtree itself.
     endpoints_only : bool, default False
@@ -1057,10 +1056,10 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
         Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
-        'age up; price down'. A question whether a cell is empty compares no values.
+        'age up; price down'. Questions whether a cell is empty are not restricted.
     first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which keeps
-        the side constraints that it can), or none.
+        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
+        satisfies the side constraints that it supports), or none.
     exact_seconds : float from 0 to 86,400, default 5.0
         How long the exact search may look for the first tree and a bound, with first_tree=exact.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
@@ -1070,11 +1069,11 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
     binarise : {'quantile-thresholds', 'quantile-buckets', 'all-thresholds', 'none'}, default 'quantile-thresholds'
         Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).
     bins : int from 2 to 1,000, default 5
-        With k quantiles each numeric column gets k − 1 thresholds, or k buckets.
+        k quantiles give each numeric column k − 1 thresholds, or k buckets.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -1086,8 +1085,8 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -1177,18 +1176,19 @@ class ODTClassifier(TreeClassifier):
     max_card : int from 0 to 62, default 0
         A subset or its complement has at most this many categories; 0 means any number.
     sensitivity : float from 0 to 1, default None
-        The share of positive rows that must be found. The specificity is then maximised. Empty means no such limit.
+        Minimum share of the positive rows that are classified correctly. The specificity is then maximised. Empty
+        means no minimum.
     specificity : float from 0 to 1, default None
-        Share of the other rows that must not be taken for positive; the sensitivity is then maximised. With both
-        given, the accuracy is maximised.
+        Minimum share of the other rows that are classified correctly. The sensitivity is then maximised; with both
+        given, the accuracy.
     positive : str, default ''
         The class that sensitivity refers to; empty means the last class.
     negative_weight : str, default '1'
         The weight of a correct row of the other class; a positive row counts 1. 'balanced' gives both classes the
         same total.
     frontier : bool, default False
-        Also find every reachable pair of sensitivity and specificity that no other beats; the model then has a
-        slider to choose one. For two classes.
+        Also find every reachable pair of sensitivity and specificity that no other pair dominates; the model then
+        has a slider to choose one. For two classes.
     bins : int from 2 to 60, default 10
         Numeric columns are cut into this many bins at their quantiles.
     first_tree : {'cart', 'exact', 'none'}, default 'cart'
@@ -1203,9 +1203,9 @@ class ODTClassifier(TreeClassifier):
     mip_gap : float from 0 to 1, default 0.0
         The search may stop at this relative gap; 0 asks for a full proof.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -1217,8 +1217,8 @@ class ODTClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -1281,7 +1281,7 @@ class CutHClassifier(TreeClassifier):
     depth : int from 0 to 6, default 2
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     paper_lambda : float from 0 to 0.999, default None
         Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the leaf
         penalty; empty means that the leaf penalty is used.
@@ -1289,7 +1289,7 @@ class CutHClassifier(TreeClassifier):
         The smallest number of training rows that a leaf may have.
     hyperplanes : {'margin', 'svm', 'sparse'}, default 'margin'
         How a hyperplane is placed between its rows: with the widest margin, with a soft margin (as in the paper),
-        or with the fewest columns, also over other trees that are as good.
+        or with the fewest columns, also among other equally good trees.
     max_leaves : int from 1 to 256, default None
         The tree may have at most this many leaves; empty means no limit.
     then_fewest : bool, default False
@@ -1303,10 +1303,9 @@ class CutHClassifier(TreeClassifier):
     connect : {'all', 'lazy', 'I', 'II', 'III'}, default 'all'
         Rows that tie a correct row to its path: all at once, lazily, or lazily with root cuts of type I, II or III.
     tight : bool, default True
-        Rows that are classified wrongly have no route in the model, so fewer points must be separated.
+        Misclassified rows have no route in the model, so fewer points must be separated.
     full_routing : bool, default False
-        Route every row to a leaf, also rows that are classified wrongly. A minimum number of rows per leaf turns
-        this on.
+        Route every row to a leaf, also misclassified rows. A minimum number of rows per leaf turns this on.
     symmetry : bool, default True
         Keep only one of the mirrored forms of each tree.
     everywhere : bool, default True
@@ -1324,9 +1323,9 @@ class CutHClassifier(TreeClassifier):
     mip_gap : float from 0 to 1, default 0.0
         The search may stop at this relative gap; 0 asks for a full proof.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -1338,8 +1337,8 @@ class CutHClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -1407,7 +1406,7 @@ class CutwHClassifier(TreeClassifier):
     depth : int from 0 to 6, default 2
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     paper_lambda : float from 0 to 0.999, default None
         Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the leaf
         penalty; empty means that the leaf penalty is used.
@@ -1415,7 +1414,7 @@ class CutwHClassifier(TreeClassifier):
         The smallest number of training rows that a leaf may have.
     hyperplanes : {'margin', 'svm', 'sparse'}, default 'margin'
         How a hyperplane is placed between its rows: with the widest margin, with a soft margin (as in the paper),
-        or with the fewest columns, also over other trees that are as good.
+        or with the fewest columns, also among other equally good trees.
     max_leaves : int from 1 to 256, default None
         The tree may have at most this many leaves; empty means no limit.
     then_fewest : bool, default False
@@ -1429,10 +1428,9 @@ class CutwHClassifier(TreeClassifier):
     connect : {'all', 'lazy', 'I', 'II', 'III'}, default 'all'
         Rows that tie a correct row to its path: all at once, lazily, or lazily with root cuts of type I, II or III.
     tight : bool, default True
-        Rows that are classified wrongly have no route in the model, so fewer points must be separated.
+        Misclassified rows have no route in the model, so fewer points must be separated.
     full_routing : bool, default False
-        Route every row to a leaf, also rows that are classified wrongly. A minimum number of rows per leaf turns
-        this on.
+        Route every row to a leaf, also misclassified rows. A minimum number of rows per leaf turns this on.
     symmetry : bool, default True
         Keep only one of the mirrored forms of each tree.
     everywhere : bool, default True
@@ -1450,9 +1448,9 @@ class CutwHClassifier(TreeClassifier):
     mip_gap : float from 0 to 1, default 0.0
         The search may stop at this relative gap; 0 asks for a full proof.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -1464,8 +1462,8 @@ class CutwHClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -1532,7 +1530,7 @@ class SOCTClassifier(TreeClassifier):
     depth : int from 0 to 6, default 2
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     paper_lambda : float from 0 to 0.999, default None
         Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the leaf
         penalty; empty means that the leaf penalty is used.
@@ -1540,7 +1538,7 @@ class SOCTClassifier(TreeClassifier):
         The smallest number of training rows that a leaf may have.
     hyperplanes : {'margin', 'svm', 'sparse'}, default 'margin'
         How a hyperplane is placed between its rows: with the widest margin, with a soft margin (as in the paper),
-        or with the fewest columns, also over other trees that are as good.
+        or with the fewest columns, also among other equally good trees.
     max_leaves : int from 1 to 256, default None
         The tree may have at most this many leaves; empty means no limit.
     big_m : {'none', 'data', 'paper'}, default 'none'
@@ -1561,9 +1559,9 @@ class SOCTClassifier(TreeClassifier):
     mip_gap : float from 0 to 1, default 0.0
         The search may stop at this relative gap; 0 asks for a full proof.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -1575,8 +1573,8 @@ class SOCTClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
@@ -1637,7 +1635,7 @@ class OCTHClassifier(TreeClassifier):
     depth : int from 0 to 6, default 2
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
-        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
     paper_lambda : float from 0 to 0.999, default None
         Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the leaf
         penalty; empty means that the leaf penalty is used.
@@ -1645,7 +1643,7 @@ class OCTHClassifier(TreeClassifier):
         The smallest number of training rows that a leaf may have.
     hyperplanes : {'margin', 'svm', 'sparse'}, default 'margin'
         How a hyperplane is placed between its rows: with the widest margin, with a soft margin (as in the paper),
-        or with the fewest columns, also over other trees that are as good.
+        or with the fewest columns, also among other equally good trees.
     coefficient_penalty : float from 0 to 0.999, default 0.0
         Subtracted from the training accuracy for every column that a question weighs: 0.01 means 1 % of the rows.
     big_m : {'data', 'paper'}, default 'data'
@@ -1664,9 +1662,9 @@ class OCTHClassifier(TreeClassifier):
     mip_gap : float from 0 to 1, default 0.0
         The search may stop at this relative gap; 0 asks for a full proof.
     costs : str, default ''
-        What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are
-        not named are 0 for the true class and 1 for other answers. The tree of least cost is searched. The leaf
-        penalty is then a share of the cost of the best single answer.
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
     cost_unit : str, default ''
         The unit in which costs are given and reported, for example EUR.
     time_limit : float from 0 to 604,800, default 600.0
@@ -1678,8 +1676,8 @@ class OCTHClassifier(TreeClassifier):
     seed : int from 0 to 2,147,483,647, default 0
         Fixes every random choice, so that the same run gives the same tree again.
     unseen_missing : {'follow', 'refuse'}, default 'follow'
-        A question of a column without empty training cells sends an empty cell to the side with more training rows
-        and marks the answer (follow), or gives no answer (refuse).
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
     missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
         How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
         training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.

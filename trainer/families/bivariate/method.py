@@ -109,7 +109,7 @@ METHOD = Method(
         ),
         Parameter(
             name="branching", type="choice", default="2", choices=("1", "2"), label="Branching strategy",
-            help="Where a box is divided: 1 means in the middle, 2 at the mean of the lines of its points.", advanced=True,
+            help="Where a box is divided: in the middle (1), or at the mean of the lines of its points (2).", advanced=True,
         ),
         Parameter(
             name="order", type="choice", default="depth-first", choices=("depth-first", "best-first"), label="Order",

@@ -445,8 +445,8 @@ METHOD = Method(
     parameters=(
         having(
             DEPTH, unlimited=True, check=_check_depth,
-            help="The largest number of questions between the root and a leaf. 'none': no limit; a leaf must then win something, so "
-            "leaf_penalty must be a number above 0.",
+            help="The largest number of questions between the root and a leaf. 'none' sets no limit; leaf_penalty must "
+            "then be a number above 0.",
         ),
         AUTO_LEAF_PENALTY,
         having(

@@ -259,7 +259,7 @@ def _switch(name: str, label: str, text: str) -> Parameter:
 SWITCHES = (
     _switch("polishing", "Polishing", "Replace the lowest two levels of every tree that is found by the best two levels for its rows."),
     _switch("path_bounds", "Path bounds", "Bound the subtree below a fixed path by the best subtree of depth two."),
-    _switch("negative_samples", "Bound wrong rows", "Write path bounds over the rows that the best subtree classifies wrongly."),
+    _switch("negative_samples", "Bound wrong rows", "Write path bounds over the rows that the best subtree misclassifies."),
     _switch("structure", "Bound structure", "Let path bounds also fix the best subtree itself."),
     _switch("endpoints_only", "End points only", "Add path bounds only at the end of each path, not along it."),
     _switch("at_integral", "Bounds at trees", "Check path bounds at whole trees too, not only at fractional points."),

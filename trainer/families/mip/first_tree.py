@@ -134,7 +134,8 @@ def _to_array_tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
 
 WARM_START = Parameter(
     name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree",
-    help="The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which keeps the side constraints that it can), or none.",
+    help="The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which "
+    "satisfies the side constraints that it supports), or none.",
     advanced=True,
 )  # fmt: skip
 EXACT_SECONDS = Parameter(

@@ -163,7 +163,7 @@ METHOD = declare_method(
         PAPER_LAMBDA,
         Parameter(
             name="strengthening", type="boolean", default=False, label="Strengthening cuts",
-            help="Use the paper's cuts (4): rows of different classes that one answer keeps together.", advanced=True,
+            help="Use the paper's cuts (4), for rows of different classes on the same side of a split.", advanced=True,
         ),
     ),
     solve=solve,

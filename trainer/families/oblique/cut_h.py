@@ -91,12 +91,12 @@ CUTS = (
     ),
     Parameter(
         name="tight", type="boolean", default=True, label="Routes of correct rows only",
-        help="Rows that are classified wrongly have no route in the model, so fewer points must be separated.",
+        help="Misclassified rows have no route in the model, so fewer points must be separated.",
         advanced=True,
     ),
     Parameter(
         name="full_routing", type="boolean", default=False, label="Routes of all rows",
-        help="Route every row to a leaf, also rows that are classified wrongly. A minimum number of rows per leaf turns this on.", advanced=True,
+        help="Route every row to a leaf, also misclassified rows. A minimum number of rows per leaf turns this on.", advanced=True,
     ),
     Parameter(
         name="symmetry", type="boolean", default=True, label="Break symmetry",

@@ -65,8 +65,8 @@ class SolvePlan:
 
 HYPERPLANES = Parameter(
     name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
-    help="How a hyperplane is placed between its rows: with the widest margin, with a soft margin (as in the paper), or with the fewest columns, "
-    "also over other trees that are as good.",
+    help="How a hyperplane is placed between its rows: with the widest margin, with a soft margin (as in the paper), or "
+    "with the fewest columns, also among other equally good trees.",
 )  # fmt: skip
 FIRST_TREES = Parameter(
     name="first_trees", type="choice", default="all", choices=("all", "cart", "none"), label="First trees",

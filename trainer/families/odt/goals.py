@@ -83,13 +83,14 @@ def _minimum_parameter(name: str) -> Sentences:
 GOALS = (
     Parameter(
         name="sensitivity", counts_rows=True, type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
-        help="The share of positive rows that must be found. The specificity is then maximised. Empty means no such limit.",
+        help="Minimum share of the positive rows that are classified correctly. The specificity is then maximised. Empty "
+        "means no minimum.",
         restricts=_restrict_share("sensitivity"), sentences=_minimum_parameter("sensitivity"),
     ),
     Parameter(
         name="specificity", counts_rows=True, type="number", default=None, minimum=0, maximum=1, label="Least specificity",
-        help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
-        "With both given, the accuracy is maximised.",
+        help="Minimum share of the other rows that are classified correctly. The sensitivity is then maximised; with both "
+        "given, the accuracy.",
         restricts=_restrict_share("specificity"), sentences=_minimum_parameter("specificity"),
     ),
     Parameter(
@@ -103,8 +104,8 @@ GOALS = (
     ),
     Parameter(
         name="frontier", counts_rows=True, type="boolean", default=False, label="Whole frontier",
-        help="Also find every reachable pair of sensitivity and specificity that no other beats; the model then has a slider to "
-        "choose one. For two classes.",
+        help="Also find every reachable pair of sensitivity and specificity that no other pair dominates; the model then "
+        "has a slider to choose one. For two classes.",
     ),
 )  # fmt: skip
 
