@@ -36,8 +36,10 @@ IN_USE_SECONDS = 600.0  # copies used more recently are never removed, because a
 def local_path(file: FieldFile) -> Path:
     """Return a local path of a stored file.
 
-    Raises FileNotFoundError, and StoreUnavailable if the store does not respond.
+    Raises FileNotFoundError, also if the file was erased, and StoreUnavailable if the store does not respond.
     """
+    if not file:
+        raise FileNotFoundError("The stored file was erased.")
     try:
         return Path(file.path)
     except NotImplementedError:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -132,7 +133,7 @@ def create(
         fill(dataset, described)
         if before_store is not None:
             before_store(dataset)
-        _store(dataset, folder / intake.ROWS)
+        store(dataset, folder / intake.ROWS)
     return _save_or_remove_file(dataset)
 
 
@@ -146,17 +147,12 @@ def confirm(upload: Upload, *, name: str, reading: ReadOptions, choice: ColumnCh
     rows = path_of(upload.rows)
     dataset = _new(upload.owner, upload.source_name, upload.source_bytes, name)
     fill(dataset, reader.describe(rows, choice, upload.found["bytes"], upload.found.get("reading") or {}))
-    _store(dataset, rows, expected=upload.found["sha256"])
-    try:
-        with transaction.atomic():
-            # with the row locked, only one of two simultaneous confirmations stores the data set; the other finds it
-            # gone
-            _refuse_gone(Upload.objects.select_for_update().filter(pk=upload.pk).exists())
-            _insert(dataset)
-            discard(upload)
-    except BaseException:
-        files.remove(dataset.file.storage, dataset.file.name)
-        raise
+    store(dataset, rows, expected=upload.found["sha256"])
+    with removing_file_on_error(dataset), transaction.atomic():
+        # with the row locked, only one of two simultaneous confirmations stores the data set; the other finds it gone
+        _refuse_gone(Upload.objects.select_for_update().filter(pk=upload.pk).exists())
+        insert(dataset)
+        discard(upload)
     return dataset
 
 
@@ -318,7 +314,7 @@ def fill(dataset: Dataset, described: dict[str, Any]) -> None:
         setattr(dataset, name, value)
 
 
-def _store(dataset: Dataset, rows: Path, expected: str = "") -> None:
+def store(dataset: Dataset, rows: Path, expected: str = "") -> None:
     """Copy the rows into the file store. Raises DataError if their hash is not the expected one."""
     dataset.sha256 = digest(rows)
     if expected and dataset.sha256 != expected:
@@ -328,16 +324,23 @@ def _store(dataset: Dataset, rows: Path, expected: str = "") -> None:
 
 
 def _save_or_remove_file(dataset: Dataset) -> Dataset:
-    try:
-        with transaction.atomic():
-            _insert(dataset)
-    except BaseException:
-        files.remove(dataset.file.storage, dataset.file.name)
-        raise
+    with removing_file_on_error(dataset), transaction.atomic():
+        insert(dataset)
     return dataset
 
 
-def _insert(dataset: Dataset) -> None:
+@contextmanager
+def removing_file_on_error(dataset: Dataset) -> Iterator[None]:
+    """Remove the stored file of a new data set if the block fails."""
+    try:
+        yield
+    except BaseException:
+        files.remove(dataset.file.storage, dataset.file.name)
+        raise
+
+
+def insert(dataset: Dataset) -> None:
+    """Insert a data set whose file is stored, with its record in the chain. Raises Conflict for a visitor at the limit."""
     refuse_more(dataset.owner)
     dataset.save(force_insert=True)
     audit.record(

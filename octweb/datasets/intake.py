@@ -84,7 +84,7 @@ def describe(
 
     `kept` is the parsing of its columns. `said` are new choices about their cells.
     """
-    raw = _read_stored_rows(rows)
+    raw = read_stored_rows(rows)
     reading = TableReading.from_json(kept)
     return _describe(raw, choice, reading.read_again(raw, ParsingChoices.from_json(said)) if said else reading)
 
@@ -124,7 +124,7 @@ def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any])
     parsing = TableReading.from_json(kept)
     return {
         "document": count_rows(
-            converted, _read_stored_rows(rows), parsing, target=said["target"], name=said["name"]
+            converted, read_stored_rows(rows), parsing, target=said["target"], name=said["name"]
         ).to_json()
     }
 
@@ -164,7 +164,7 @@ def _reading(raw: RawTable, reading: ReadOptions) -> TableReading:
     return TableReading.from_json(reading.kept) if reading.kept is not None else reading_of(raw, reading.said())
 
 
-def _read_stored_rows(rows: Path) -> RawTable:
+def read_stored_rows(rows: Path) -> RawTable:
     """Read stored rows with their line numbers, which files of older versions do not have."""
     try:
         return read_raw(rows)

@@ -33,14 +33,17 @@ from trainer.table import Labels, Table
 
 STREAMED_ROWS = 10_000
 GONE = "The stored file is missing or damaged. Upload it again."
+ERASED = "The rows of this version were erased. Use a version without the erased rows."
 CHANGED = "The stored file of this data set was changed outside octweb. Upload it again."
 
 
 def path_of(file: FieldFile) -> Path:
     """Return a local path of a stored file. Raises DataError if it is gone."""
+    if not file:
+        raise DataError(ERASED)
     try:
         path = files.local_path(file)
-    except (FileNotFoundError, ValueError) as error:  # ValueError if the field has no file name
+    except FileNotFoundError as error:
         raise DataError(GONE) from error
     if not path.is_file():
         raise DataError(GONE)

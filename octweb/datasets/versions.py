@@ -52,7 +52,7 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str, as
         owner=owner,
         file=file,
         source_name=source_name,
-        name=_name(dataset),
+        name=version_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
         reading=ReadOptions(kept=_without_counts(dataset.reading), columns=[c["name"] for c in dataset.columns]),
         before_store=partial(_succeed, dataset, as_it_is=as_it_is),
@@ -264,5 +264,6 @@ def _percent(share: float | None, otherwise: str) -> str:
     return otherwise if share is None else f"{points_text(share)}\u202f%"
 
 
-def _name(dataset: Dataset) -> str:
+def version_name(dataset: Dataset) -> str:
+    """Return the name of the next version."""
     return f"{dataset.base_name}, version {dataset.version + 1}"

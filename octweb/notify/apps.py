@@ -1,4 +1,4 @@
-"""Send messages about ended runs, experiments and alarms, by e-mail or webhook."""
+"""Send messages about ended runs, experiments, alarms and reviews, by e-mail or webhook."""
 
 from typing import Any
 
@@ -11,10 +11,12 @@ class NotifyConfig(AppConfig):
     def ready(self) -> None:
         from octweb.jobs.signals import beside, ended
         from octweb.life.signals import alarmed
+        from octweb.oversight.signals import review_due
 
         ended.connect(_on_end, dispatch_uid="notify")
         beside.connect(_on_beside, dispatch_uid="notify")
         alarmed.connect(_on_alarm, dispatch_uid="notify")
+        review_due.connect(_on_review_due, dispatch_uid="notify")
 
 
 # these functions import when they are called: the modules load REST framework, and training processes send no signal
@@ -34,3 +36,9 @@ def _on_alarm(sender: Any, **arguments: Any) -> None:
     from octweb.notify.news import on_alarm
 
     on_alarm(sender, **arguments)
+
+
+def _on_review_due(sender: Any, **arguments: Any) -> None:
+    from octweb.notify.news import on_review_due
+
+    on_review_due(sender, **arguments)

@@ -1,16 +1,18 @@
-"""Queue messages about ended runs, ended experiments, and alarms."""
+"""Queue messages about ended runs, ended experiments, alarms, and reviews of models."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils import timezone
 
 from octweb.core.badges import STATES
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED
+from octweb.life.words import day_text
 from octweb.notify.delivery import queue_message
 from octweb.runs.models import TrainingRun
 
@@ -33,12 +35,23 @@ def on_alarm(sender: Any, model: Any, alarms: list[Any], **_: Any) -> None:
     """Queue a message about open alarms of a model. A signal receiver."""
     grown = [alarm.watch for alarm in alarms]
     leaves = grown[0] if len(grown) == 1 else f"{grown[0]} and {len(grown) - 1} more"
+    _tell_owner(model, "alarm", f"has changed since the training ({leaves})")
+
+
+def on_review_due(sender: Any, model: Any, review_on: date, **_: Any) -> None:
+    """Queue a message about the review of a model. A signal receiver."""
+    verb = "is" if review_on >= timezone.localdate() else "was"
+    _tell_owner(model, "review", f"{verb} due for its review on {day_text(review_on)}")
+
+
+def _tell_owner(model: Any, status: str, words: str) -> None:
+    """Queue a message about a model in use, with the URL of its page Life."""
     message = {
-        "event": "model.alarm",
+        "event": f"model.{status}",
         "id": str(model.pk),
         "name": model.title,
-        "status": "alarm",
-        "words": f"has changed since the training ({leaves})",
+        "status": status,
+        "words": words,
     }
     if settings.ADDRESS:
         message["url"] = f"{settings.ADDRESS}{reverse('registry:detail', args=[model.pk])}?mode=life"

@@ -97,6 +97,11 @@ def audit_datasets(datasets: Iterable[Dataset]) -> AuditFindings:
 
 def _check_stored_file(dataset: Dataset, record: Record, report: AuditFindings) -> None:
     digest = hashlib.sha256()
+    if (
+        not dataset.file
+        and Record.objects.filter(subject="dataset", subject_id=dataset.pk, what="file erased").exists()
+    ):
+        return
     try:
         with dataset.file.open("rb") as stream:
             while piece := stream.read(CHUNK_BYTES):

@@ -108,7 +108,7 @@ def test_both_steps_of_a_large_file_give_what_a_small_one_gives(owner, monkeypat
 def test_others_write_while_a_file_is_described_and_stored(owner, media, monkeypatch):
     staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
     seen = []
-    for name in ("fill", "_store"):
+    for name in ("fill", "store"):
         real = getattr(actions, name)
 
         def watched(*arguments, real=real, **named):
@@ -154,7 +154,7 @@ def test_confirm_in_two_threads_at_once_stores_once(owner, media, monkeypatch):
     staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
     inserting = threading.Barrier(2)
     outcomes = []
-    insert = actions._insert
+    insert = actions.insert
 
     def insert_together(dataset):
         # the row is locked, so the second call never arrives here
@@ -171,15 +171,15 @@ def test_confirm_in_two_threads_at_once_stores_once(owner, media, monkeypatch):
         finally:
             connections.close_all()
 
-    store = actions._store
+    store = actions.store
     described = threading.Barrier(2)
 
     def store_together(*arguments, **named):
         described.wait(60)
         store(*arguments, **named)
 
-    monkeypatch.setattr(actions, "_insert", insert_together)
-    monkeypatch.setattr(actions, "_store", store_together)
+    monkeypatch.setattr(actions, "insert", insert_together)
+    monkeypatch.setattr(actions, "store", store_together)
     uploads = [Upload.objects.get(pk=staged.pk) for _ in range(2)]
     threads = [threading.Thread(target=confirm, args=(upload,)) for upload in uploads]
     for thread in threads:

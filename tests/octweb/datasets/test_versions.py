@@ -247,8 +247,8 @@ def test_by_page_and_the_same_trained_again(client, first, owner, stranger):
 
 def test_version_is_stored_with_its_predecessor_or_not_at_all(first, monkeypatch):
     inserted = []
-    insert = actions._insert
-    monkeypatch.setattr(actions, "_insert", lambda dataset: (inserted.append(dataset.previous), insert(dataset)))
+    insert = actions.insert
+    monkeypatch.setattr(actions, "insert", lambda dataset: (inserted.append(dataset.previous), insert(dataset)))
     assert version(first, FIRST).previous == first
     assert inserted == [first]
 

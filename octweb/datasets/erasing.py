@@ -1,0 +1,239 @@
+"""Erase rows of a data set: store a version without them, and remove files that contain them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from django.db import transaction
+
+from octweb.audit import actions as audit
+from octweb.core import files
+from octweb.core.problems import Conflict
+from octweb.datasets import actions, intake, reader
+from octweb.datasets.choice import choice_of
+from octweb.datasets.models import Dataset
+from octweb.datasets.stored import GONE, path_of, refuse_changed
+from octweb.datasets.versions import version_name
+from octweb.demo.visits import refuse_more
+from octweb.jobs.models import FINISHED
+from trainer.data.formats.raw import RawTable
+from trainer.data.formats.staged import lines_in, write_raw
+from trainer.errors import DataError
+
+REASONS = ("request", "retention", "mistake")
+MAX_FOUND = 50  # a search that matches more rows must be narrower
+MAX_ERASED = 1_000  # rows of one call
+BATCH_ROWS = 50_000
+# members of a profile without values of cells, except the classes
+AGGREGATES = (
+    "classes", "class_counts", "baseline", "majority", "duplicate_rows", "conflicting_rows", "error_floor",
+    "floor_sentence", "rows_read", "rows_dropped", "read_bytes",
+)  # fmt: skip
+
+
+class FoundRow(NamedTuple):
+    """A stored row: number from 1, line of the uploaded file (or the number), and cells."""
+
+    number: int
+    shown: int
+    cells: tuple[Any, ...]
+
+
+def find_rows(dataset: Dataset, column: str, value: str) -> list[FoundRow]:
+    """Return the rows whose cell in a column is this text, or this number. Raises DataError.
+
+    It also raises DataError if more than MAX_FOUND rows match.
+    """
+    path = path_of(dataset.file)
+    if column not in [c["name"] for c in dataset.columns]:
+        raise DataError(f"There is no column '{column[:80]}'. Take a column of this data set.")
+    numbers = [n for start, part in _batches(path, [column]) for n in start + np.flatnonzero(_equals(part[0], value))]
+    if len(numbers) > MAX_FOUND:
+        raise DataError(
+            f"{len(numbers):,} rows have '{value[:40]}' in column '{column}'; at most {MAX_FOUND} are shown. "
+            "Take a column that names one person, such as a number of the case."
+        )
+    return rows_at(dataset, [int(n) + 1 for n in numbers])
+
+
+def rows_at(dataset: Dataset, numbers: Collection[int]) -> list[FoundRow]:
+    """Return stored rows by their numbers from 1. Raises DataError for a number that the file does not have."""
+    path = path_of(dataset.file)
+    size = _count_rows(path)
+    wanted = sorted(set(numbers))
+    if wanted and not 1 <= wanted[0] <= wanted[-1] <= size:
+        wrong = next(n for n in wanted if not 1 <= n <= size)
+        raise DataError(f"There is no row {wrong}. The rows of this version are 1 to {size:,}.")
+    lines = lines_in(path, size)
+    found = []
+    for start, columns in _batches(path, None):
+        inside = [n for n in wanted if start < n <= start + len(columns[0])]
+        for n in inside:
+            cells = tuple(column[n - start - 1].as_py() for column in columns)
+            found.append(FoundRow(n, n if lines is None else int(lines[n - 1]), cells))
+    return found
+
+
+def versions_with(dataset: Dataset, numbers: Collection[int], *, by: Any) -> dict[Dataset, list[int]]:
+    """Return the versions that have one of these rows, each with the numbers of its rows that equal one of them.
+
+    This version is the first. Deleted versions are included, because they can be restored; those that `by` may not see,
+    and those without a stored file, are left out. Raises DataError.
+    """
+    wanted = {row.cells for row in rows_at(dataset, numbers)}
+    found = {dataset: sorted(set(numbers))}
+    for relative in _relatives(dataset, by):
+        same = _numbers_of(relative, wanted)
+        if same:
+            found[relative] = same
+    return found
+
+
+def without_rows(dataset: Dataset, numbers: Collection[int], *, by: Any, why: str) -> Dataset:
+    """Store the next version without some rows, and return it. The rest is read in the same way.
+
+    Raises DataError for unknown rows or reasons, for too many rows, and if the rest cannot be used.
+    """
+    if why not in REASONS:
+        raise DataError(f"'{why[:40]}' is no reason. Reasons are {', '.join(REASONS)}.")
+    chosen = sorted(set(numbers))
+    if not 1 <= len(chosen) <= MAX_ERASED:
+        raise DataError(f"{len(chosen):,} rows were chosen. Choose 1 to {MAX_ERASED:,} rows.")
+    rows_at(dataset, chosen)
+    refuse_more(dataset.owner)
+    path = path_of(dataset.file)
+    refuse_changed(dataset, path)
+    version = Dataset(
+        owner=dataset.owner,
+        name=version_name(dataset),
+        source_name=dataset.source_name,
+        source_bytes=dataset.source_bytes,
+        previous=dataset,
+        version=dataset.version + 1,
+    )
+    with reader.scratch() as folder:
+        rest = folder / intake.ROWS
+        write_raw(_without(intake.read_stored_rows(path), chosen), rest)
+        size = dataset.profile.get("read_bytes")
+        choice = choice_of(dataset.columns, dataset.target)
+        actions.fill(version, reader.describe(rest, choice, size, dataset.reading))
+        actions.store(version, rest)
+    with actions.removing_file_on_error(version), transaction.atomic():
+        audit.hold()
+        actions.insert(version)
+        audit.record("rows erased", dataset, by=by, rows=len(chosen), why=why, version=str(version.pk))
+    return version
+
+
+def remove_rows(dataset: Dataset, *, by: Any, why: str) -> None:
+    """Remove the stored file of a version for good, and its examples of cells. Name, counts and hash stay.
+
+    Raises Conflict while runs on it have not ended.
+    """
+    waiting = dataset.runs.exclude(status__in=FINISHED).count()
+    if waiting:
+        raise Conflict(f"{waiting} runs on {dataset} have not ended. Stop them, or wait, and erase again.")
+    stored = (dataset.file.storage, dataset.file.name)
+    with transaction.atomic():
+        audit.hold()
+        dataset.file = ""
+        dataset.columns = [column | {"examples": []} for column in dataset.columns]
+        profile = {name: dataset.profile[name] for name in AGGREGATES if name in dataset.profile}
+        dataset.profile = profile | {"columns": [], "findings": [], "notes": []}
+        dataset.save(update_fields=["file", "columns", "profile"])
+        audit.record("file erased", dataset, by=by, why=why)
+        transaction.on_commit(partial(files.remove, *stored))
+
+
+def _relatives(dataset: Dataset, user: Any) -> Iterator[Dataset]:
+    """Yield earlier and later versions that the user may see, and deleted ones that the user may restore."""
+    seen = {dataset.pk}
+    waiting = [dataset]
+    while waiting:
+        version = waiting.pop()
+        near = list(Dataset.objects.filter(previous=version)) + ([version.previous] if version.previous else [])
+        for relative in near:
+            if relative.pk not in seen and (user.is_staff or relative.owner_id == user.pk):
+                seen.add(relative.pk)
+                waiting.append(relative)
+                yield relative
+
+
+def _numbers_of(dataset: Dataset, wanted: set[tuple[Any, ...]]) -> list[int]:
+    """Return the numbers of the rows of a version that are equal to one of these. [] if its file is gone."""
+    try:
+        path = path_of(dataset.file)
+    except DataError:
+        return []
+    found: list[int] = []
+    for start, columns in _batches(path, None):
+        mask = np.zeros(len(columns[0]), bool)
+        for cells in wanted:
+            if len(cells) == len(columns):
+                mask |= np.logical_and.reduce([_is(c, v) for c, v in zip(columns, cells, strict=True)])
+        found += [int(n) + 1 for n in start + np.flatnonzero(mask)]
+    return found
+
+
+def _is(column: pa.Array, value: Any) -> np.ndarray:
+    """Return which cells are this stored value, bool (n,)."""
+    if value is None:
+        return column.is_null().to_numpy(zero_copy_only=False)
+    try:
+        scalar = pa.scalar(value, column.type)
+    except (pa.ArrowException, TypeError, ValueError):  # the column has another type in this version
+        return np.zeros(len(column), bool)
+    return _true(pc.equal(column, scalar))
+
+
+def _equals(column: pa.Array, text: str) -> np.ndarray:
+    """Return which cells are this text without outer spaces, or this number, bool (n,)."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return _true(pc.equal(pc.utf8_trim_whitespace(column), text.strip()))
+    try:
+        return _true(pc.equal(column.cast(pa.float64()), float(text)))
+    except (pa.ArrowException, ValueError):
+        return _true(pc.equal(column.cast(pa.string()), text.strip()))
+
+
+def _true(mask: Any) -> np.ndarray:
+    return pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+
+
+def _batches(path: Any, names: Sequence[str] | None) -> Iterator[tuple[int, list[pa.Array]]]:
+    """Yield the number of rows before each batch, and its columns. Raises DataError."""
+    start = 0
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False):
+                columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+                yield start, columns
+                start += len(batch)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(GONE) from error
+
+
+def _count_rows(path: Any) -> int:
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(GONE) from error
+
+
+def _without(raw: RawTable, numbers: Sequence[int]) -> RawTable:
+    """Return the table without the rows of these numbers from 1."""
+    keep = np.ones(len(raw.line_numbers), bool)
+    keep[np.array(numbers) - 1] = False
+    mask = pa.array(keep)
+    return RawTable(
+        names=raw.names,
+        columns=tuple(column.filter(mask) for column in raw.columns),
+        line_numbers=raw.line_numbers[keep],
+        detected=raw.detected,
+    )

@@ -1,0 +1,147 @@
+"""Erasing rows of a data set: a version without them, models that trained on them, and no stored file with them."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pyarrow.parquet as pq
+import pytest
+from django.urls import reverse
+
+from octweb.audit.models import Record
+from octweb.datasets import actions, erasing, versions
+from octweb.datasets.models import Dataset
+from octweb.datasets.stored import first_rows, load
+from octweb.registry.lifecycle import actions as registry
+from octweb.registry.lifecycle.audit_trail import audit_datasets
+from octweb.runs import actions as runs
+from trainer.errors import DataError
+from trainer.training.run import TrainRequest, train
+
+pytestmark = pytest.mark.django_db
+TEXT = "person,size,colour,class\n" + "".join(
+    f"p{i:03d},{i % 10},{'rg'[i % 2]},{'pq'[i % 3 == 0]}\n" for i in range(60)
+)
+
+
+@pytest.fixture
+def boxes(owner, media, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        return actions.create(
+            owner=owner, file=io.BytesIO(TEXT.encode()), source_name="a.csv", name="Boxes", target="class"
+        )
+
+
+@pytest.fixture
+def trained(boxes):
+    table, labels = load(boxes)
+    document = train(TrainRequest(table=table, labels=labels, method="cart", test_share=0.5)).model.to_json()
+    return registry.register(owner=boxes.owner, document=document, dataset=boxes, title="Boxes")
+
+
+def later(boxes):
+    return versions.new_version(boxes, owner=boxes.owner, file=io.BytesIO(TEXT.encode()), source_name="b.csv")
+
+
+def stored_bytes(media):
+    """Return all cells of all stored Parquet files, as text."""
+    tables = [pq.read_table(path).to_pydict() for path in media.rglob("*.parquet")]
+    return repr(tables)
+
+
+def test_new_version_has_all_other_rows_in_order(boxes):
+    version = erasing.without_rows(boxes, [3, 60], by=boxes.owner, why="request")
+    assert (version.version, version.rows, version.previous) == (2, boxes.rows - 2, boxes)
+    names, rows = first_rows(version, 100)
+    expected = [r for i, r in enumerate(first_rows(boxes, 100)[1], 1) if i not in (3, 60)]
+    assert (names, rows) == (first_rows(boxes, 1)[0], expected)
+    assert actions.first_lines(version, 3) == [2, 3, 5]
+    assert [c["kind"] for c in version.columns] == [c["kind"] for c in boxes.columns]
+
+
+def test_rows_are_found_by_text_and_by_number(boxes):
+    assert [row.number for row in erasing.find_rows(boxes, "person", " p007 ")] == [8]
+    assert erasing.find_rows(boxes, "person", "p7") == []
+    assert len(erasing.find_rows(boxes, "size", "3")) == 6
+    with pytest.raises(DataError, match="no column 'age'"):
+        erasing.find_rows(boxes, "age", "3")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "why", "words"),
+    [([61], "request", "no row 61"), ([], "request", "Choose 1 to"), ([1], "because", "is no reason")],
+)
+def test_wrong_choice_is_refused(boxes, numbers, why, words):
+    with pytest.raises(DataError, match=words):
+        erasing.without_rows(boxes, numbers, by=boxes.owner, why=why)
+    assert Dataset.objects.count() == 1
+
+
+def test_removal_leaves_no_stored_file_with_the_row(
+    boxes, trained, media, client_of, django_capture_on_commit_callbacks
+):
+    second = later(boxes)
+    assert "p007" in stored_bytes(media)
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client_of(boxes.owner).post(
+            f"/api/v1/datasets/{boxes.pk}/erase/", {"rows": [8], "why": "request", "remove": True}, format="json"
+        )
+    assert answer.status_code == 201, answer.content
+    assert sorted(answer.json()["removed"]) == sorted([str(boxes.pk), str(second.pk)])
+    assert "p007" not in stored_bytes(media)
+    assert "p008" in stored_bytes(media)
+    assert "p007" not in repr(list(Dataset.objects.values()))
+    assert "p007" not in repr(list(Record.objects.values()))
+    assert audit_datasets(Dataset.objects.all()).problems == []
+    with pytest.raises(DataError, match="were erased"):
+        load(Dataset.objects.get(pk=boxes.pk))
+
+
+def test_models_that_trained_on_the_row_are_listed(boxes, trained, client_of):
+    api = client_of(boxes.owner)
+    found = {}
+    for name in ("p001", "p002", "p003", "p004", "p005", "p006", "p007", "p008"):
+        body = api.get(f"/api/v1/datasets/{boxes.pk}/erase/", {"column": "person", "value": name}).json()
+        found[name] = [(m["id"], m["training"], m["held_out"]) for m in body["models"]]
+    # half of the rows were held out
+    assert {tuple(models) for models in found.values()} == {(), ((str(trained.pk), 1, 0),)}
+
+
+def test_unfinished_run_prevents_the_removal(boxes, client_of):
+    runs.enqueue(owner=boxes.owner, dataset=boxes, method="cart")
+    answer = client_of(boxes.owner).post(
+        f"/api/v1/datasets/{boxes.pk}/erase/", {"rows": [8], "why": "request", "remove": True}, format="json"
+    )
+    assert (answer.status_code, Dataset.objects.count()) == (409, 1)
+    assert "have not ended" in answer.json()["detail"]
+
+
+def test_pages_find_erase_and_show_what_is_left(boxes, trained, client, django_capture_on_commit_callbacks):
+    client.force_login(boxes.owner)
+    address = reverse("privacy:erase-rows", args=[boxes.pk])
+    page = client.get(address, {"column": "person", "value": "p007"}).content.decode()
+    assert re.search(r'name="row" value="8"', page)
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(address, {"row": "8", "why": "request", "remove": "1"}, follow=True)
+    assert answer.status_code == 200
+    assert "59 rows" in answer.content.decode()
+    for url in (
+        reverse("datasets:detail", args=[boxes.pk]),
+        reverse("registry:detail", args=[trained.pk]),
+        reverse("runs:new") + f"?dataset={boxes.pk}",
+        reverse("datasets:edit", args=[boxes.pk]),
+        address + "?column=person&value=p007",
+    ):
+        assert client.get(url).status_code == 200, url
+    assert "were erased" in client.get(reverse("datasets:detail", args=[boxes.pk])).content.decode()
+    assert client.post(address, {"row": "x", "why": "request"}).status_code == 200
+
+
+def test_stranger_finds_and_erases_nothing(boxes, stranger, client_of, client):
+    address = f"/api/v1/datasets/{boxes.pk}/erase/"
+    api = client_of(stranger)
+    assert api.get(address, {"column": "person", "value": "p007"}).status_code == 404
+    assert api.post(address, {"rows": [8], "why": "request"}, format="json").status_code == 404
+    client.force_login(stranger)
+    assert client.get(reverse("privacy:erase-rows", args=[boxes.pk])).status_code == 404
