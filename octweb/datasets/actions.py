@@ -40,6 +40,7 @@ from octweb.datasets.stored import (
 )
 from octweb.demo.visits import refuse_more
 from trainer.data.column_statistics import describe_schema
+from trainer.data.parsing.column import RANKS
 from trainer.data.table_contract import table_contract
 from trainer.errors import DataError
 from trainer.table import ColumnKind
@@ -222,6 +223,9 @@ def apply_remedy(dataset: Dataset, mend: Mapping[str, Any]) -> Dataset:
     if mend.get("role") == "ignored":
         ignored = {c["name"] for c in dataset.columns if c["role"] == "ignored"} | {*mend.get("columns", ()), name}
         return update(dataset, choice=ColumnChoice(ignore=sorted(ignored & {c["name"] for c in dataset.columns})))
+    if mend.get("kind") == RANKS:
+        choice = ColumnChoice(kinds={name: ColumnKind.NUMERIC})
+        return update(dataset, choice=choice, said={"kinds": {name: RANKS}})
     kind = ColumnKind.CATEGORICAL if mend.get("kind") == "text" else ColumnKind(mend["kind"])
     still_ignored = [c["name"] for c in dataset.columns if c["role"] == "ignored" and c["name"] != name]
     return update(dataset, choice=ColumnChoice(kinds={name: kind}, ignore=still_ignored))

@@ -13,6 +13,7 @@ from django.http import QueryDict
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from trainer.data.parsing import EVERY, ColumnReading, ParsingChoices
 from trainer.data.parsing.codes import parse_codes, parse_meanings
+from trainer.data.parsing.column import RANKS
 from trainer.errors import DataError
 from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 
@@ -165,7 +166,7 @@ def _button(mend: Mapping[str, Any]) -> str:
         return "Read as empty cells"
     if "role" in mend:
         return "Leave the column out" if mend["role"] == "ignored" else "Use the column"
-    return "Keep as text" if mend.get("kind") == "text" else ""
+    return {"text": "Keep as text", RANKS: "Use the order"}.get(mend.get("kind", ""), "")
 
 
 def as_query(reading: ReadOptions) -> str:
@@ -187,7 +188,7 @@ def switch_words(switch: str) -> str:
         return f"numbers such as 1{thousands}234{decimal}5"
     if kind == "date":
         return f"dates such as {EXAMPLE_DATES.get(form, form)}" if form else "dates"
-    return {"time": "times such as 14:05", "binary": "two values"}.get(kind, kind)
+    return {"time": "times such as 14:05", "binary": "two values", RANKS: f"ranks {form}".strip()}.get(kind, kind)
 
 
 def column_records(

@@ -225,6 +225,7 @@ def _checks(
         empty,
         ignored=choice.ignore or (),
         named={*(choice.kinds or {}), *(choice.missing or {}), *(choice.special or {})},
+        posted_kinds=choice.kinds,
     )
     record = {} if learned is None or empty is None else empty_record(empty, learned[1])
     return {"empty": record, "findings": [own.to_json() for own in findings]}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from trainer.data.build import LoadReport, check_name
 from trainer.data.empty_report import EmptyReport, empty_report, is_empty
-from trainer.data.formats.parquet_file import PARQUET, parquet_column
+from trainer.data.formats.frame import arrow_cells, frame_column, raw_rows
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspection import InspectedTable, IntakeFinding, findings_of
@@ -21,7 +21,7 @@ from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.infer import infer, number_texts
 from trainer.data.profile import profile
 from trainer.data.reader import build_as_read
-from trainer.errors import DataError, UnknownColumnError, list_names
+from trainer.errors import DataError, UnknownColumnError
 from trainer.table import ColumnKind, Labels, MissingPolicy, Table
 
 TARGET = "target"
@@ -59,7 +59,7 @@ def inspect(X: Any, y: Any = None, *, target: str = "", header: bool | None = No
         raw = read_table(X, header=header)
         categorical: list[str] = []
     else:
-        raw, categorical = _raw_of(X)
+        raw, categorical = raw_rows(X)
         texts = list(_number_texts(raw, {*categorical, target}))
     if y is not None:
         target = target or str(getattr(y, "name", None) or TARGET)
@@ -85,9 +85,17 @@ def _number_texts(raw: RawTable, but: Collection[str]) -> Iterator[IntakeFinding
 
 
 def inspect_raw(
-    raw: RawTable, reading: ColumnParsing, *, target: str, ignore: Collection[str] = (), **options: Any
+    raw: RawTable,
+    reading: ColumnParsing,
+    *,
+    target: str,
+    ignore: Collection[str] = (),
+    posted_kinds: Mapping[str, ColumnKind] | None = None,
+    **options: Any,
 ) -> tuple[IntakeFinding, ...]:
     """Return the intake report of rows; see `build_as_read` for `ignore` and the other options.
+
+    `posted_kinds` is as for `inspect_built`.
 
     If no tree can be trained on the table, a finding states the reason, and the other findings are about its cells
     only. Raise UnknownColumnError for a column that `raw` does not have.
@@ -107,7 +115,10 @@ def inspect_raw(
         learned = build_as_read(raw, reading, target=target, ignore=ignore, **{**options, "missing": learn})
         report = empty_report(learned[0], learned[1])
     chosen_names = {*(options.get("kinds") or {}), *(options.get("missing") or {}), *(options.get("special") or {})}
-    return (*not_trainable, *inspect_built(raw, reading, target, built, report, ignored=ignore, named=chosen_names))
+    findings = inspect_built(
+        raw, reading, target, built, report, ignored=ignore, named=chosen_names, posted_kinds=posted_kinds
+    )
+    return (*not_trainable, *findings)
 
 
 def _not_trainable(error: DataError) -> IntakeFinding:
@@ -130,13 +141,22 @@ def inspect_built(
     *,
     ignored: Collection[str],
     named: Collection[str],
+    posted_kinds: Mapping[str, ColumnKind] | None = None,
 ) -> tuple[IntakeFinding, ...]:
-    """Return the intake report of rows with their built table; `built` is None if the table cannot be built."""
+    """Return the intake report of rows with their built table; `built` is None if the table cannot be built.
+
+    A form posts the kind of every column. In `posted_kinds`, a guessed kind is no choice of the user.
+    """
     target_reading = reading.for_target(target)
     texts = [column.name for column in built[0].schema if column.kind is ColumnKind.CATEGORICAL] if built else []
     plain = target_reading.without(texts).apply(raw, target=target, needed=())
     derived = set(plain.names) - set(raw.names)
     guesses = infer(plain)
+    unchanged = {
+        guess.name
+        for guess in guesses
+        if not guess.identifier and (posted_kinds or {}).get(guess.name) is guess.schema.kind
+    }
     return findings_of(
         InspectedTable(
             raw=plain,
@@ -148,7 +168,7 @@ def inspect_built(
             profile=None if built is None else profile(built[0], built[1]),
             empty=empty,
             ignored=ignored,
-            named=named,
+            named=set(named) - unchanged,
         )
     )
 
@@ -158,63 +178,11 @@ def has_empty(built: Built) -> bool:
     return bool(built[2].rows_dropped) or any(is_empty(column).any() for column in built[0].columns)
 
 
-def _raw_of(X: Any) -> tuple[RawTable, list[str]]:
-    """Return the rows of a frame or an array, and the names of its columns with declared categories."""
-    import narwhals as nw
-
-    named = [str(name) for name in getattr(X, "columns", ())]
-    if twice := sorted({name for name in named if named.count(name) > 1}):
-        raise DataError(f"Several columns are called {list_names(twice)}. Give each column a name of its own.")
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        values = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
-        if values.ndim != 2:
-            raise DataError(
-                f"X needs two dimensions, but has {values.ndim}. Give one row for each case, and one column for each feature."
-            )
-        names = [f"x{j}" for j in range(values.shape[1])]
-        return _raw_table(names, [_arrow(column) for column in values.T]), []
-    columns = [_frame_column(series) for series in frame.iter_columns()]
-    declared = [str(s.name) for s in frame.iter_columns() if s.dtype in (nw.Categorical, nw.Enum)]
-    return _raw_table([str(name) for name in frame.columns], columns), declared
-
-
-def _frame_column(series: Any) -> pa.Array:
-    native = series.to_native()
-    if type(getattr(native, "dtype", None)).__name__ == "SparseDtype":
-        return _arrow(native.sparse.to_dense().to_numpy())
-    try:
-        column = series.to_arrow()
-        if pa.types.is_decimal(column.type):
-            return column.cast(pa.float64())
-    except (pa.ArrowException, TypeError, ValueError):  # the column holds objects of several types
-        return _arrow(series.to_list())
-    return parquet_column(pa.chunked_array([column]))
-
-
-def _arrow(cells: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Convert cells to Arrow. NumPy arrays of numbers or booleans keep their type, floats become float64, all others become text."""
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
-        return pa.array(cells.astype(np.float64) if cells.dtype.kind == "f" else cells, from_pandas=True)
-    empty = [cell is None or (isinstance(cell, float) and cell != cell) for cell in cells]
-    return pa.array(
-        [None if is_empty_cell else str(cell) for is_empty_cell, cell in zip(empty, cells, strict=True)], pa.string()
-    )
-
-
-def _raw_table(names: Sequence[str], columns: Sequence[pa.Array]) -> RawTable:
-    if not columns or not len(columns[0]):
-        raise DataError("The table has no row or no column. Give a table with both.")
-    return RawTable(
-        names=tuple(names), columns=tuple(columns), line_numbers=np.arange(1, len(columns[0]) + 1), detected=PARQUET
-    )
-
-
 def _with_target(raw: RawTable, y: Any, target: str) -> RawTable:
     import narwhals as nw
 
     series = nw.from_native(y, series_only=True, pass_through=True)
-    classes = _frame_column(series) if isinstance(series, nw.Series) else _arrow(np.asarray(y))
+    classes = frame_column(series) if isinstance(series, nw.Series) else arrow_cells(np.asarray(y))
     if len(classes) != len(raw):
         raise DataError(f"X has {len(raw):,} rows, but y has {len(classes):,} classes. Give one class for each row.")
     if target in raw.names:

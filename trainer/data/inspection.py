@@ -17,7 +17,7 @@ from trainer.data.late_dates import late_dates
 from trainer.data.mixed_units import mixed_units
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.cells import Cells
-from trainer.data.parsing.column import DATE, ColumnReading
+from trainer.data.parsing.column import DATE, RANKS, ColumnReading
 from trainer.data.parsing.dates import GUESSED, DateForm, likely_stand_ins, moment_of
 from trainer.data.parsing.draft import SAMPLE
 from trainer.data.parsing.infer import GuessedColumn, may_number_rows, numbers_rows, stray_words
@@ -371,7 +371,8 @@ def _ordered(table: InspectedTable) -> Iterable[IntakeFinding]:
             severity=LOW,
             figure=" < ".join(order[:SHOWN]) + (f" and {len(order) - SHOWN} more" if len(order) > SHOWN else ""),
             sentence=f"The categories have an order. A tree asks about single categories, never whether a value is at least '{order[1]}'.",
-            if_nothing="The contract keeps the order, and no question uses it. Write the ranks as numbers to use it.",
+            mend={"column": guess.name, "kind": RANKS},
+            if_nothing="The contract keeps the order, and no question uses it.",
         )
 
 
@@ -530,7 +531,7 @@ def _row_naming(column: Column) -> RowNaming | None:
         return None
     if numbers_rows(column.name, values):
         return RowNaming.CERTAIN
-    return RowNaming.LIKELY if may_number_rows(values) else None
+    return RowNaming.LIKELY if may_number_rows(values, column.name) else None
 
 
 def tree_warnings(tree: Tree, identifiers: Collection[str] = ()) -> list[str]:

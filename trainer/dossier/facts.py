@@ -192,12 +192,14 @@ def _findings(rows: DossierRows) -> list[dict[str, str]]:
     reading = ColumnParsing.from_json(file.reading)
     model_columns = {column.name for column in schema}
     plain = reading.for_target(file.target).names(rows.raw.names)
+    kinds = {column.name: column.kind for column in schema}
     findings = inspect_raw(
         rows.raw,
         reading,
         target=file.target,
         ignore=[name for name in plain if name not in model_columns and name != file.target],
-        kinds={column.name: column.kind for column in schema},
+        kinds=kinds,
+        posted_kinds=kinds,
         missing={column.name: column.missing for column in schema},
         special={column.name: column.special for column in schema if column.special},
     )

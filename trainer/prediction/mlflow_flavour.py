@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.data.parsing.values import plain_values, sources_named
 from trainer.data.rows import ParsedRows, parse_rows
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError
@@ -53,9 +54,11 @@ class TreePredictor:
     def _matrix(self, rows: list[dict[str, Any]]) -> FloatArray:
         """Read rows into a matrix; warn of unknown categories, changed forms and far numbers, once per column."""
         tree = self.model.tree
+        plain_rows = plain_values(self.model.reading, rows)
 
         def read(schema: tuple[ColumnSchema, ...]) -> ParsedRows:
-            return parse_rows(schema, tree.used_columns, rows, refused=tree.refused_columns)
+            with sources_named(self.model.reading):
+                return parse_rows(schema, tree.used_columns, plain_rows, refused=tree.refused_columns)
 
         parsed = read(tree.schema)
         report = report_forms(tree, parsed.matrix, parsed.unknown_words, lambda schema: read(schema).matrix)
@@ -150,7 +153,7 @@ def _fitted_file(model: Any) -> ModelFile | None:
 
 
 def _records(records: Any) -> list[dict[str, Any]]:
-    """Return rows as dicts by column; NaN is None. Raises DataError for other inputs."""
+    """Return rows as dicts by column; NaN is None, and dates are text. Raises DataError for other inputs."""
     if hasattr(records, "to_dict"):
         records = records.to_dict("records")
     if not isinstance(records, list) or not all(isinstance(row, dict) for row in records):
@@ -161,5 +164,7 @@ def _records(records: Any) -> list[dict[str, Any]]:
 
 
 def _cell(value: Any) -> Any:
+    if hasattr(value, "isoformat"):
+        return None if value != value else str(value)
     plain = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(plain, float) and np.isnan(plain) else plain

@@ -22,10 +22,13 @@ from sklearn.utils.validation import (
 )
 from sklearn.utils.validation import validate_data as sklearn_validate
 
+from trainer.data.formats.frame import raw_rows
 from trainer.data.formats.parquet_file import declared_order
+from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
 from trainer.data.parsing.infer import number_texts, stray_words
+from trainer.data.reader import rows_for_model
 from trainer.data.rows import UNKNOWN_CODE, numbers_of_texts
 from trainer.dtypes import FloatArray
 from trainer.errors import list_names
@@ -101,8 +104,12 @@ def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Input
     """Read X under the schema of a model.
 
     An unknown category becomes `UNKNOWN_CODE`, which goes right. It raises ValueError under the policy 'refuse'.
+    A model of a file with dates, units or spellings reads a data frame like that file.
     """
     frame = _frame(X)
+    reading = ColumnParsing.from_json(getattr(getattr(estimator, "_fitted", None), "reading", None))
+    if frame is not None and any(column.special for column in reading.columns.values()):
+        return _read_like_file(estimator, X, schema, reading)
     if frame is None:
         if any(column.kind is ColumnKind.CATEGORICAL for column in schema):
             raise ValueError(
@@ -130,6 +137,17 @@ def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Input
                 words = unknown_cells_words(column.name, unknown[column.name], len(texts))
                 raise ValueError(f"{words} Correct the cells, or choose unknown='warn'.")
     return InputRows(matrix, unknown)
+
+
+def _read_like_file(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...], reading: ColumnParsing) -> InputRows:
+    """Read a data frame with the parsing of the training file. Columns that the tree does not ask may be absent."""
+    raw, _ = raw_rows(X)
+    # a frame may have the columns that dates became instead of the dates
+    sources = {name: own for name, own in reading.columns.items() if name in raw.names or own.date is None}
+    reading = replace(reading, columns=sources)
+    columns = [replace(column, unknown=policy_of(estimator, column)) for column in schema]
+    rows = rows_for_model(raw, columns, used=estimator.tree_.used_columns, reading=reading)
+    return InputRows(rows.table.matrix(), {name: Counter(words) for name, words in rows.unknown_words.items()})
 
 
 def policy_of(estimator: Any, column: ColumnSchema) -> UnknownPolicy:

@@ -16,7 +16,9 @@ from octweb.datasets.choice import ColumnChoice
 from octweb.datasets.models import Dataset
 from octweb.registry.lifecycle import actions as registry
 from tests.octweb.datasets.files import API, api, post, upload
+from trainer.cli import dispatch
 from trainer.cli.reading_flags import flags_of
+from trainer.data.inspect_table import inspect, to_json
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, train
 
@@ -62,6 +64,33 @@ def test_preview_lists_findings_and_leaves_identifiers_out(page, media):
     assert shown.context["findings"][0]["severity"] == "high"
     assert "Merge the spellings" in shown.content.decode()
     assert next(c["role"] for c in shown.context["columns"] if c["name"] == "Id") == "ignored"
+
+
+DOUBTFUL = "account,level,answer\n" + "".join(
+    f"{100_000 + i * 7_919_123 % 900_000},{'?' if i % 50 == 3 else 'x' if i % 60 == 7 else 3 * i},{'ab'[i % 3 > 0]}\n"
+    for i in range(120)
+)
+
+
+def test_every_interface_reports_the_same_list(page, owner, media, tmp_path, capsys):
+    """The kinds that a form posts for all columns hide no finding."""
+    path = tmp_path / "t.csv"
+    path.write_text(DOUBTFUL)
+    expected = to_json(inspect(path, target="answer"))
+    assert [(own["kind"], own["column"]) for own in expected][:2] == [
+        ("words_among_numbers", "level"),
+        ("identifier", "account"),
+    ]
+    assert dispatch.main("octweb", ["inspect", str(path), "--target", "answer", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == expected
+    url = page.post(reverse("datasets:new"), {"file": upload(DOUBTFUL.encode())}).url + "?target=answer"
+    shown = page.get(url)
+    again = page.post(url, fields_of(shown))
+    for answer in (shown, again):
+        assert [{name: own[name] for name in expected[0]} for own in answer.context["findings"]] == expected
+    assert page.post(url, fields_of(again) | {"confirm": "1", "name": "Doubtful"}).status_code == 302
+    dataset = Dataset.objects.get()
+    assert api(owner).get(f"{API}{dataset.pk}/inspection/").json() == expected
 
 
 def test_button_takes_an_identifier_back(page, media):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import csv
 import io
 import json
 import math
+import signal
+import sqlite3
 import warnings
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -15,13 +20,24 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from django.core.files.uploadedfile import SimpleUploadedFile
 
 import trainer
+from octweb.batch import actions as batches
+from octweb.batch.tasks import predict_batch
+from octweb.jobs.models import RunStatus
 from octweb.registry.lifecycle import actions
 from octweb.registry.prediction.request_bodies import ARROW_STREAM
+from trainer.cli import dispatch
+from trainer.data.formats.read_file import read_table
+from trainer.data.parsing import ColumnParsing
+from trainer.data.reader import rows_for_model
 from trainer.errors import TrainerError
 from trainer.prediction.mlflow_flavour import TreePredictor
 from trainer.prediction.predict_file import predict_file
+from trainer.table import ColumnKind, UnknownPolicy
+from trainer.tree.export.code import to_python, to_sql
+from trainer.tree.export.onnx import input_names, to_onnx
 from trainer.tree.file import from_json, read_model
 
 ROWS = 24
@@ -160,6 +176,17 @@ def parquet_of(frame, path) -> None:
         native.to_parquet(path)
 
 
+def in_base64(inputs: list[dict]) -> list[dict]:
+    """Return tensors whose texts are in base64, as MLServer's clients send them."""
+    encoded = []
+    for record in inputs:
+        if record["datatype"] == "BYTES":
+            data = [None if cell is None else base64.b64encode(cell.encode()).decode() for cell in record["data"]]
+            record = record | {"data": data, "parameters": {"content_type": "base64"}}
+        encoded.append(record)
+    return encoded
+
+
 def tensor(name: str, cells: list) -> dict:
     """Return a column as a tensor whose type follows from its cells."""
     kinds = {type(cell) for cell in cells} - {type(None)}
@@ -174,6 +201,16 @@ def tensor(name: str, cells: list) -> dict:
     )
     data = [None if cell is None else float(cell) for cell in cells] if datatype == "FP64" else cells
     return {"name": name, "shape": [len(cells)], "datatype": datatype, "data": data}
+
+
+def leaves_of(text: str):
+    """Return the leaves of a predicted file, or REFUSED if a row has no answer."""
+    leaves = [row["leaf"] for row in csv.DictReader(io.StringIO(text))]
+    return REFUSED if "" in leaves else [int(leaf) for leaf in leaves]
+
+
+def is_categorical(column) -> bool:
+    return column.kind is ColumnKind.CATEGORICAL
 
 
 class Doors:
@@ -209,8 +246,7 @@ class Doors:
             predict_file(self.file, path, out)
         except TrainerError:
             return REFUSED
-        leaves = [row["leaf"] for row in csv.DictReader(io.StringIO(out.getvalue()))]
-        return REFUSED if "" in leaves else [int(leaf) for leaf in leaves]
+        return leaves_of(out.getvalue())
 
     @property
     def file(self):
@@ -231,6 +267,85 @@ class Doors:
         inputs = [tensor(name, [row[name] for row in records]) for name in records[0]]
         answer = self._post(f"/v2/models/{self.model.family.name}/infer", {"inputs": inputs})
         return answer if answer == REFUSED else next(o["data"] for o in answer["outputs"] if o["name"] == "leaf")
+
+    def tensors_in_base64(self, frame):
+        records = records_of(frame)
+        inputs = in_base64([tensor(name, [row[name] for row in records]) for name in records[0]])
+        answer = self._post(f"/v2/models/{self.model.family.name}/infer", {"inputs": inputs})
+        return answer if answer == REFUSED else next(o["data"] for o in answer["outputs"] if o["name"] == "leaf")
+
+    def command_line(self, frame):
+        parquet_of(frame, self.folder / "told.parquet")
+        out = self.folder / "told.csv"
+        words = ["predict", str(self.folder / "model.json"), str(self.folder / "told.parquet"), "--output", str(out)]
+        handler = signal.getsignal(signal.SIGTERM)  # the command installs its own
+        with contextlib.redirect_stderr(io.StringIO()):
+            status = dispatch.main("octweb", words)
+        signal.signal(signal.SIGTERM, handler)
+        return leaves_of(out.read_text(encoding="utf-8")) if status == 0 else REFUSED
+
+    def batch(self, frame):
+        """Predict a CSV file as a job, in a child process of the worker."""
+        file = SimpleUploadedFile("new.csv", csv_of(frame).encode())
+        job = batches.enqueue(owner=self.model.owner, model=self.model, file=file, source_name="new.csv")
+        if predict_batch.func(str(job.pk)) != RunStatus.SUCCEEDED:
+            return REFUSED
+        job.refresh_from_db()
+        with job.result.open("rb") as stream:
+            return leaves_of(stream.read().decode())
+
+    def python_export(self, rows):
+        scope: dict = {}
+        exec(to_python(self.file.tree), scope)
+        try:
+            return [scope["leaf"](row) for row in rows]
+        except (ValueError, TypeError):
+            return REFUSED
+
+    def sql_export(self, rows):
+        types = ", ".join(f'"{c.name}" {"TEXT" if is_categorical(c) else "REAL"}' for c in self.file.tree.schema)
+        with contextlib.closing(sqlite3.connect(":memory:")) as base:
+            base.execute(f"CREATE TABLE t ({types})")
+            base.executemany("INSERT INTO t VALUES (:c, :n)", rows)
+            leaves = [row[0] for row in base.execute(f"SELECT {to_sql(self.file.tree, 'leaf')} FROM t ORDER BY rowid")]
+        return REFUSED if None in leaves else leaves
+
+    def onnx_export(self, rows):
+        import onnxruntime
+
+        tree = self.file.tree
+        inputs = {}
+        for j, name in input_names(tree).items():
+            cells = [row[tree.schema[j].name] for row in rows]
+            texts = ["(missing)" if cell is None else cell for cell in cells]
+            numbers = [math.nan if cell is None else cell for cell in cells]
+            inputs[name] = np.array(texts, object) if is_categorical(tree.schema[j]) else np.array(numbers, np.float64)
+        session = onnxruntime.InferenceSession(to_onnx(tree, "columns"), providers=["CPUExecutionProvider"])
+        return session.run(["leaf"], {name: cells.reshape(-1, 1) for name, cells in inputs.items()})[0].tolist()
+
+    def contract_cells(self, frame) -> list[dict]:
+        """Return the rows as programs get them: categories in the spelling of the contract, and numbers as floats."""
+        path = self.folder / "cells.parquet"
+        parquet_of(frame, path)
+        file = self.file
+        schema = [replace(column, unknown=UnknownPolicy.WARN) for column in file.tree.schema]
+        words = rows_for_model(read_table(path), schema, reading=ColumnParsing.from_json(file.reading))
+        texts = records_of(frame)
+        columns = {}
+        for column in words.table.columns:
+            names = column.schema.categories
+            cells: list = [None if math.isnan(value) else value for value in column.values.tolist()]
+            if is_categorical(column.schema):
+                cells = [
+                    str(row[column.name])
+                    if code is not None and code < 0
+                    else None
+                    if code is None
+                    else names[int(code)]
+                    for code, row in zip(cells, texts, strict=True)
+                ]
+            columns[column.name] = cells
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def invocations(self, frame):
         records = records_of(frame)
@@ -286,10 +401,21 @@ class Doors:
         Some return labels, which are replaced by the leaves of the CSV file if they equal its labels.
         """
         names = (
-            "estimator", "csv_file", "parquet_file", "rows", "columns", "tensors", "invocations", "csv_body", "arrow_body",
+            "estimator", "csv_file", "parquet_file", "rows", "columns", "tensors", "tensors_in_base64", "invocations", "csv_body",
+            "arrow_body", "command_line",
         )  # fmt: skip
         found = {name: getattr(self, name)(frame) for name in names}
         tree = self.file.tree
+        cells = self.contract_cells(frame)
+        if not any(
+            row[tree.schema[j].name] is None and not tree.schema[j].answers_empty
+            for row in cells
+            for j in tree.used_columns
+        ):
+            # programs answer "no" for an empty cell that the model refuses, as the page on exports says
+            found |= {name: getattr(self, name)(cells) for name in ("python_export", "sql_export")}
+            if not tree.unknown_refused:
+                found["onnx_export"] = self.onnx_export(cells)
         for name in ("invocations_csv", "mlflow"):
             labels = getattr(self, name)(frame)
             if REFUSED not in (labels, found["csv_file"]):

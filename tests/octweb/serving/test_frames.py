@@ -1,10 +1,24 @@
-"""All interfaces predict the same for a frame, or refuse it. There are 386 frames of 11 kinds of columns."""
+"""All interfaces predict the same for a frame, or refuse it, and train the same tree on a file.
+
+There are 386 frames of 11 kinds of columns.
+"""
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
-from tests.octweb.serving.frames import CHOICES, ODD, REFUSED, cells_of, forms_of, trained_on
+import trainer
+from tests.octweb.serving.frames import (
+    CHOICES,
+    ODD,
+    REFUSED,
+    cells_of,
+    forms_of,
+    trained_on,
+)
+from tests.octweb.serving.training_doors import TARGET, by_api, by_command, by_page, training_file
+from trainer.data.reader import load
 
 pytestmark = pytest.mark.django_db
 
@@ -48,3 +62,53 @@ def test_frames_get_one_answer_at_every_door(kind, options, open_doors):
     frames = forms_of(cells_of(kind, 1))
     assert len(frames) >= 13
     assert_one_answer(open_doors(kind, options), frames, kind, options)
+
+
+BATCHES = [("codes", {}), ("text with gaps", {"unknown": "refuse"}), ("truths as text", {})]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "options"), BATCHES, ids=[kind for kind, _ in BATCHES])
+def test_predicted_files_have_the_same_answers(kind, options, open_doors, media, settings, tmp_path):
+    """A worker predicts these files in a process of its own."""
+    settings.DATA_DIR = tmp_path / "data"
+    doors = open_doors(kind, options)
+    frames = forms_of(cells_of(kind, 1))
+    for form in {"objects", "marks", "polars", "never seen", "capitals"} & frames.keys():
+        assert doors.batch(frames[form]) == doors.estimator(frames[form]), form
+
+
+def assert_one_tree(path, owner):
+    expected = by_command(path)
+    assert expected != REFUSED
+    assert by_api(path, owner) == expected
+    assert by_page(path, owner) == expected
+    table, _, _ = load(path, target=TARGET)
+    loaded = trainer.load(path.with_suffix(".json"))
+    assert loaded.apply(frame_of(table)).tolist() == loaded.tree_.apply(table.matrix()).tolist()
+
+
+def frame_of(table):
+    """Return a table as a data frame of texts and numbers."""
+    columns = {}
+    for column in table.columns:
+        names = column.schema.categories
+        cells = [None if value != value else value for value in column.values.tolist()]
+        columns[column.name] = [names[int(cell)] if names and cell is not None else cell for cell in cells]
+    return pd.DataFrame(columns)
+
+
+def test_file_gives_one_tree_at_every_door(owner, media, settings, tmp_path):
+    settings.DATA_DIR = tmp_path / "data"
+    assert_one_tree(training_file("text with gaps", "csv", tmp_path), owner)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    [*((kind, ending) for kind in CHOICES for ending in ("csv", "parquet")), ("text with gaps", "feather"), ("truths", "feather"),
+     ("text", "xlsx"), ("truths", "xlsx"), ("numbers with gaps", "xlsx"), ("padded codes", "xlsx")],
+)  # fmt: skip
+def test_files_give_one_tree_at_every_door(kind, ending, owner, media, settings, tmp_path):
+    settings.DATA_DIR = tmp_path / "data"
+    assert_one_tree(training_file(kind, ending, tmp_path), owner)

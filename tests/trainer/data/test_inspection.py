@@ -149,6 +149,20 @@ def test_name_of_a_count_or_quantity_is_a_measure(tmp_path, name):
     assert table.names == (name, "size")
 
 
+AMOUNTS = [(i * i * 37) % 4001 + 12 for i in range(N)]
+
+
+@pytest.mark.parametrize("name", ["invoice", "account", "Nr.", "ticket"])
+def test_amounts_are_not_left_out_for_their_name(tmp_path, name):
+    assert len(set(AMOUNTS)) == N
+    path = table_of(tmp_path / "t.csv", **{name: AMOUNTS})
+    table, _, report = load(path, target="y")
+    assert (table.names, report.left_out) == ((name, "size"), {})
+    own = next(finding for finding in inspect(path, target="y") if finding.kind == "identifier")
+    assert (own.column, own.severity, own.mend["role"]) == (name, "medium", "ignored")
+    assert own.figure.startswith(f"it is called '{name}' and all 60 numbers are different")
+
+
 @pytest.mark.parametrize("name", ["customer", "Account_No", "ticket number", "Kundennummer", "crowd_reference"])
 def test_thing_with_a_number_names_the_rows(tmp_path, name):
     table, _, _ = load(table_of(tmp_path / "t.csv", **{name: MEASURES["shuffled"]}), target="y")
@@ -293,7 +307,7 @@ def test_many_distant_dates_are_not_read_as_empty(tmp_path):
 
 
 MARKS = ["9999-12-31", "0000-00-00", "NaT", "2999-01-01", "0001-01-01", "8888-08-08"]
-IMPOSSIBLE = ["2021-02-30", "2021-13-01", "2021-00-10", "no", "x9", "2021-02-31"]
+IMPOSSIBLE = ["2021-14-02", "2021-13-01", "2021-15-10", "no", "x9", "2021-13-05"]
 
 
 def test_many_marks_among_dates_are_empty_cells(tmp_path):
@@ -319,6 +333,29 @@ def test_many_impossible_dates_are_proposed_as_empty(tmp_path):
     assert finding.mend == {"column": "end", "missing": IMPOSSIBLE}
     table, _, _ = load(path, target="y", given=ParsingChoices(missing={"end": tuple(IMPOSSIBLE)}))
     assert table.columns[table.names.index("end month")].missing.sum() == 6
+
+
+NO_DAYS = [
+    ("2021-02-30", "%Y-%m-%d"), ("31.04.2021", "%d.%m.%Y"), ("29/02/2021", "%d/%m/%Y"), ("02/30/2021", "%m/%d/%Y"),
+    ("30-Feb-2021", "%d-%b-%Y"), ("00.00.2021", "%d.%m.%Y"), ("2021-02-30 12:00", "%Y-%m-%d %H:%M"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "form"), NO_DAYS)
+def test_day_that_does_not_exist_is_an_empty_cell(tmp_path, word, form):
+    days = [pd.Timestamp(2021, 1 + i % 12, 13 + i % 15, 8).strftime(form) for i in range(N)]
+    path = table_of(tmp_path / "t.csv", end=[word, *days[1:-1], word])
+    table, _, _ = load(path, target="y")
+    assert np.flatnonzero(table.columns[table.names.index("end month")].missing).tolist() == [0, N - 1]
+    own = next(finding for finding in inspect(path, target="y") if finding.kind == "sentinel")
+    assert (own.column, own.figure) == ("end", f"'{word}' (2)")
+
+
+@pytest.mark.parametrize("word", ["2021-13-01", "12 plums 2021", "2021-1-1-1"])
+def test_word_that_may_be_another_date_is_refused(tmp_path, word):
+    days = [f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)]
+    with pytest.raises(DataError, match="Say "):
+        load(table_of(tmp_path / "t.csv", end=[word, *days[1:]]), target="y")
 
 
 @pytest.mark.parametrize("word", ["1900-01-01", "2099-12-31"])

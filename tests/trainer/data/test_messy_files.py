@@ -22,7 +22,7 @@ TRAINED = (0, 1, 2, 5, 8, 9)
 
 
 def judge(messy: Messy) -> str:
-    """Return 'read', 'refused' or 'kept as text', as the truth requires. Fail otherwise."""
+    """Return 'read', 'refused', 'read as empty' or 'kept as text', as the truth requires. Fail otherwise."""
     outcome = ""
     try:
         raw = read_csv(messy.content, encoding=messy.encoding)
@@ -35,11 +35,12 @@ def judge(messy: Messy) -> str:
         assert names_one_of(messy.bad, outcome), (messy.bad, outcome)
         return "refused"
     assert raw.line_numbers.tolist() == messy.lines
-    if messy.bad:  # one cell is no number, so the column stays text, and the reason names the cell
-        own = reading.columns["price"]
-        assert own.taken_for == "text"
+    if messy.bad:  # one cell is no day, and read as empty; or it is no number, so the column stays text
+        emptied = [column for column in reading.columns.values() if column.date is not None and column.missing]
+        own = emptied[0] if emptied else reading.columns["price"]
+        assert own.taken_for == ("date" if emptied else "text")
         assert names_one_of(messy.bad, own.reason)
-        return "kept as text"
+        return "read as empty" if emptied else "kept as text"
     pairs = zip(plain.names, plain.columns, strict=True)
     # A clean column of numbers is not changed, so its marks for missing cells stay.
     found = {name: ["" if cell in MARKS else cell for cell in cells.to_pylist()] for name, cells in pairs}

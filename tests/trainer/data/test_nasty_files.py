@@ -103,7 +103,7 @@ def test_it_stands_as_it_is(case):
 REFUSED = {
     "two orders of dates": (file_of(["13/05/2023", "05/14/2023"] * 4), "Line 3"),
     "two forms of dates": (file_of(["2023-05-13", "14.05.2023"] * 4), "Line 3"),
-    "a day that is none": (file_of([*(f"2023-01-{i:02d}" for i in MANY), "2023-02-30"]), "Line 32"),
+    "a month that is none": (file_of([*(f"2023-01-{i:02d}" for i in MANY), "2023-13-02"]), "Line 32"),
     "two ways of being negative": (file_of(["(5.5)", "4.5-", "3.5"]), "Line 2"),
     "brackets and a sign": (file_of([*(f"{i},5" for i in MANY), "(-3,5)"]), "Line 32"),
     "two headers alike": (file_of(["1"], names="x;x;class"), "Line 1"),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
+import trainer
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.reader import load
 from trainer.errors import DataError
+from trainer.prediction.mlflow_flavour import TreePredictor
+from trainer.training.run import TrainRequest, train
+from trainer.tree.file import write
 
 
 def read(text: str, target: str | None = None, **said):
@@ -88,7 +96,7 @@ def test_other_columns_stay_as_they_are(cells):
         (("13/02/2024", "02/14/2024"), "column 'x' has"),
         (("2024-01-05 10:30+01:00", "2024-01-05 10:30+02:00"), "column 'x' has"),
         ((*[f"{i},5" for i in range(30)], "12,5x"), "Line 32: column 'x' has '12,5x' among 30 numbers"),
-        ((*[f"{i:02d}.01.2024" for i in range(1, 30)], "31.02.2024"), "Line 31: column 'x' has '31.02.2024' among dates"),
+        ((*[f"{i:02d}.01.2024" for i in range(1, 30)], "31.o2.2024"), "Line 31: column 'x' has '31.o2.2024' among dates"),
     ],
 )  # fmt: skip
 def test_ambiguous_cell_is_a_question_with_its_line(cells, words, tmp_path):
@@ -110,12 +118,12 @@ def test_advice_is_not_what_was_said_already(tmp_path):
     It names the word that prevents it.
     """
     path = tmp_path / "t.csv"
-    path.write_text("x,y\n" + "".join(f"{d:02d}.01.2024,{'ab'[d % 2]}\n" for d in range(1, 29)) + "31.02.2024,a\n")
+    path.write_text("x,y\n" + "".join(f"{d:02d}.01.2024,{'ab'[d % 2]}\n" for d in range(1, 29)) + "31.o2.2024,a\n")
     with pytest.raises(DataError) as refused:
         load(path, target="y", given=ParsingChoices(kinds={"x": "date:dd.mm.yyyy"}))
-    assert "Say --missing 'x=31.02.2024' if this means that the cell is empty, or --kind 'x=text'" in str(refused.value)
+    assert "Say --missing 'x=31.o2.2024' if this means that the cell is empty, or --kind 'x=text'" in str(refused.value)
     assert "--kind 'x=date" not in str(refused.value)
-    table, _, _ = load(path, target="y", given=ParsingChoices(missing={"x": ("31.02.2024",)}))
+    table, _, _ = load(path, target="y", given=ParsingChoices(missing={"x": ("31.o2.2024",)}))
     assert table.columns[0].name.startswith("x ")
     path.write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(28)) + "foo,a\n")
     with pytest.raises(DataError, match="--missing 'x=foo' if this means that the cell is empty"):
@@ -281,3 +289,58 @@ def test_possible_thousands_points_are_decimals_with_a_note(cells):
 )  # fmt: skip
 def test_points_that_are_surely_decimal_signs_are_not_spoken_of(cells, other):
     assert column(*cells, other=other) == (None, list(cells))
+
+
+@pytest.fixture(scope="module", params=["%Y-%m-%d", "%d/%m/%Y"])
+def dated(request, tmp_path_factory):
+    """Provide a model of a file with dates and prices, the rows of the file, and the days and prices themselves."""
+    folder = tmp_path_factory.mktemp("dated")
+    days = [datetime.date(2021, 1, 1) + datetime.timedelta(days=i * 37 % 700) for i in range(60)]
+    prices = [1000.5 + i * 1009 % 8000 for i in range(60)]
+    frame = pd.DataFrame(
+        {
+            "when": [day.strftime(request.param) for day in days],
+            "price": [f"{int(price) // 1000}.{int(price) % 1000:03d},50 €" for price in prices],
+            "class": [
+                "late" if day.year > 2021 else "dear" if price > 5000 else "cheap"
+                for day, price in zip(days, prices, strict=True)
+            ],
+        }
+    )
+    frame.to_csv(folder / "t.csv", index=False)
+    table, labels, _ = load(folder / "t.csv", target="class")
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3})).model
+    write(model, folder / "m.json")
+    return trainer.load(folder / "m.json"), frame, days, prices, table
+
+
+def test_loaded_model_reads_data_frames_like_its_file(dated):
+    classifier, frame, days, prices, table = dated
+    moments = [datetime.datetime.combine(day, datetime.time()) for day in days]
+    derived = {column.name: column.values for column in table.columns if not column.schema.categories}
+    for rows in (
+        frame, pl.from_pandas(frame), pd.DataFrame({"price": prices, "when": days}), pd.DataFrame({"when": moments, "price": prices}),
+        pl.DataFrame({"when": days, "price": prices}), pa.table({"when": moments, "price": prices}), pd.DataFrame(derived),
+    ):  # fmt: skip
+        assert classifier.predict(rows).tolist() == frame["class"].tolist()
+    for rows in (
+        frame[["when", "price"]],
+        pd.DataFrame({"price": prices, "when": days}),
+        pd.DataFrame({"when": moments, "price": prices}),
+    ):
+        assert TreePredictor(classifier._fitted).predict(rows).tolist() == frame["class"].tolist()
+
+
+def test_loaded_model_refuses_cells_that_its_file_could_not_have(dated):
+    classifier, frame, *_ = dated
+    for rows, words in ((frame.assign(when="soon"), "is read as dates"), (frame[["price"]], "'?when year'?")):
+        with pytest.raises(ValueError, match=words):
+            classifier.predict(rows)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d/%m/%Y", "%d.%m.%Y", "%d-%b-%Y"])
+def test_iso_dates_are_read_in_every_form(form):
+    own, _ = column(*[datetime.date(2021, 1 + i % 12, 13 + i).strftime(form) for i in range(15)])
+    expected = own.texts(datetime.date(2021, 3, 14).strftime(form))
+    assert own.texts("2021-03-14") == own.texts("2021-03-14 00:00:00.000000000") == expected
+    assert own.texts("2021-03-14 10:00") is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import jsonschema
 import numpy as np
 import pandas as pd
@@ -11,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import trainer
+from trainer.check.recount import verdict, verify
+from trainer.cli.reading_flags import flags_of
 from trainer.data.column_statistics import numeric_statistics
 from trainer.data.formats.parquet_file import declared_order
 from trainer.data.formats.read_file import read_table as read_file
@@ -19,9 +23,11 @@ from trainer.data.inspect_table import inspect
 from trainer.data.parsing import ParsingChoices
 from trainer.data.reader import load
 from trainer.data.table_contract import contract_lines, model_contract, table_contract
+from trainer.errors import DataError
 from trainer.prediction.mlflow_flavour import TreePredictor
+from trainer.prediction.predict_file import predict_file
 from trainer.table import ClassType, class_type_of, class_values
-from trainer.training.run import TrainRequest, train
+from trainer.training.run import TrainRequest, save, train
 from trainer.tree.file import from_json, json_schema, read_model
 
 ROWS = "".join(
@@ -98,6 +104,7 @@ def test_intake_report_says_that_no_question_uses_the_order(library):
     frames, y = ordered_frames()
     [finding] = [own for own in inspect(frames[library], y) if own.kind == "ordered_categories"]
     assert (finding.column, finding.figure) == ("level", "low < mid < high")
+    assert flags_of(finding.mend) == "--kind level=ranks"
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather"])
@@ -114,6 +121,58 @@ def test_order_of_categories_is_kept_by_files(ending, tmp_path):
         assert (level["ordered"], level["categories"]) == (True, LEVELS)
         assert any("low, mid, high (in this order)" in line for line in contract_lines(contract))
         jsonschema.validate(contract, json_schema()["$defs"]["table_contract"] | {"$defs": json_schema()["$defs"]})
+
+
+def ranked_rows():
+    """Return levels of an order that the alphabet does not have, and classes that depend on the rank alone."""
+    names = ["none", "little", "some", "much", "most"]
+    levels = [names[i * 7 % 11 % 5] for i in range(60)]
+    return names, levels, ["high" if names.index(level) > 2 else "low" for level in levels]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_ranks_give_questions_along_the_order(ending, tmp_path):
+    names, levels, y = ranked_rows()
+    path = tmp_path / f"t.{ending}"
+    frame = pd.DataFrame({"level": pd.Categorical(levels, names, ordered=True), "n": 0.5, "y": y})
+    (frame.to_parquet if ending == "parquet" else frame.to_csv)(path, index=False)
+    kind = "ranks" if ending == "parquet" else "ranks:" + "<".join(names)
+    table, labels, report = load(path, target="y", given=ParsingChoices(kinds={"level": kind}))
+    assert table.columns[0].values.tolist() == [names.index(level) + 1 for level in levels]
+    assert any("'most' is read as '5'" in note for note in report.notes)
+    request = TrainRequest(
+        table=table, labels=labels, method="exact", parameters={"depth": 1, "binarise": "all-thresholds"}
+    )
+    model = train(request).model
+    assert (model.tree.nodes[0].split.threshold, model.tree.n_leaves) == (3.5, 2)
+    save(model, tmp_path / "m.json")
+    findings = verify(tmp_path / "m.json", path)
+    assert verdict(findings) == "proved", [finding for finding in findings if finding.verdict == "refuted"]
+    contract = model_contract(model)
+    assert contract["columns"][0]["spellings"] == {name: str(rank) for rank, name in enumerate(names, 1)}
+    rows = [{"level": level, "n": 0.5} for level in levels]
+    assert predict_file(model, path, io.StringIO()).correct == len(y)
+    assert TreePredictor(model).predict(rows).tolist() == y
+    loaded = trainer.load(tmp_path / "m.json")
+    for columns in (frame.drop(columns="y"), pl.DataFrame({"level": levels, "n": 0.5}), pd.DataFrame(rows)):
+        assert loaded.predict(columns).tolist() == y
+    with pytest.raises(ValueError, match=r"'level'.*'all'"):
+        loaded.predict(pd.DataFrame([{"level": "all", "n": 0.5}]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("ranks", "declares no order"), ("ranks:none<little", "which is not among its ranks"), ("ranks:none<none", "twice"),
+        ("ranks:none<", "is not a kind"),
+    ],
+)  # fmt: skip
+def test_ranks_that_do_not_fit_are_refused(kind, words, tmp_path):
+    _, levels, y = ranked_rows()
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"level": levels, "n": 0.5, "y": y}).to_csv(path, index=False)
+    with pytest.raises(DataError, match=words):
+        load(path, target="y", given=ParsingChoices(kinds={"level": kind}))
 
 
 def ordered_chunk(order):

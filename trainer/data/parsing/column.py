@@ -21,6 +21,8 @@ NUMBER = "number"
 DATE = "date"
 PLAIN = "plain"
 ASK = "ask"
+RANKS = "ranks"  # a kind of the user: categories become their ranks, from 1
+BETWEEN_RANKS = "<"
 LISTED = 20
 
 
@@ -156,7 +158,8 @@ class ColumnReading:
         nothing = np.zeros(len(column), bool)
         if self.taken_for in (TEXT, ASK) or not self.special:
             return (column,), nothing, None
-        if not pa.types.is_string(column.type) and self.date is None:
+        has_words = pa.types.is_string(column.type) or (self.spellings and pa.types.is_dictionary(column.type))
+        if not has_words and self.date is None:
             return (column,), nothing, None  # typed columns hold numbers already
         cells = Cells.of(column)
         marks = cells.empty_numbers if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)
@@ -182,8 +185,36 @@ def _is_known_date(date: DateForm) -> bool:
 Declare = Callable[[str, Sequence[str]], ColumnReading]
 
 
+def rank_spellings(name: str, words: Sequence[str], order: str, declared: Sequence[str]) -> dict[str, str]:
+    """Map the words of a column to their ranks, "1" for the lowest; raise DataError.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    words : sequence of str
+        Its words without those for an empty cell.
+    order : str
+        The words from the lowest to the highest, as in "low<mid<high"; "" if the file declares the order.
+    declared : sequence of str
+        The order that the file declares.
+    """
+    ranked = [word.strip() for word in order.split(BETWEEN_RANKS)] if order else list(declared)
+    if not ranked:
+        raise DataError(
+            f"The file declares no order of column '{name}'. Say one, as in --kind '{name}=ranks:low<mid<high'."
+        )
+    if len(set(ranked)) < len(ranked):
+        raise DataError(f"A word appears twice among the ranks of column '{name}'. Say each once: {order[:200]}.")
+    if lacking := [word for word in words if word not in ranked]:
+        raise DataError(
+            f"Column '{name}' has '{lacking[0][:60]}', which is not among its ranks {', '.join(ranked)[:200]}. Say a rank for every value."
+        )
+    return {word: str(rank) for rank, word in enumerate(ranked, 1)}
+
+
 def kind_of(spec: str) -> tuple[str, str]:
-    """Split a kind such as 'text', 'number:,.', 'date:dd/mm/yyyy', 'time' or 'binary' at the colon; raise DataError."""
+    """Split a kind such as 'text', 'number:,.', 'date:dd/mm/yyyy', 'time' or 'ranks' at the colon; raise DataError."""
     what, _, how = spec.strip().partition(":")
     what = {"categorical": TEXT, "numeric": NUMBER}.get(what, what)
     if what in FORMATS and not how:
@@ -194,11 +225,13 @@ def kind_of(spec: str) -> tuple[str, str]:
         NUMBER: how == "" or (how[0] in DECIMALS and how[1:] in THOUSANDS and how[:1] != how[1:]),
         DATE: how in ("", *FORMATS),
         TIME: not how,
+        RANKS: not how or all(word.strip() for word in how.split(BETWEEN_RANKS)),
         "binary": not how,
     }
     if not fine.get(what):
         raise DataError(
             f"'{spec[:60]}' is not a kind of column: say text, number, number:, (decimal comma), number:,. (with points between "
-            f"thousands), number:., (with commas), date, time, binary, or a date as one of {', '.join(FORMATS)}."
+            f"thousands), number:., (with commas), date, time, binary, ranks (in the order that the file declares), ranks:low<mid<high, "
+            f"or a date as one of {', '.join(FORMATS)}."
         )
     return what, how

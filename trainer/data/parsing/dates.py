@@ -31,6 +31,7 @@ GUESSED = (
 SHORT = (*(form.replace("yyyy", "yy") for form in GUESSED if form.endswith("yyyy")), "yyyymmdd")
 FORMATS = (*GUESSED, *SHORT)
 TIME = "time"
+ISO = GUESSED[0]
 # date-like texts with a year outside the supported range: 9999-12-31, 0000-00-00, 31.12.2999
 STAND_IN = re.compile(
     r"((?P<y>[0-9]{4})([-/.])[0-9]{1,2}\3[0-9]{1,2}|[0-9]{1,2}[-. ]{1,2}[A-Za-z]{3,9}[-. ]{1,2}(?P<y4>[0-9]{4})|"
@@ -70,6 +71,10 @@ class Moment:
     zone: str = ""
     seconds: float = 0.0  # seconds within the minute
 
+    @property
+    def is_midnight(self) -> bool:
+        return self.minutes == 0 and self.seconds == 0
+
 
 def moment_of(word: str, form: str) -> Moment | None:
     """Parse a word in this format; None if it does not fit, or there is no such day or time."""
@@ -97,6 +102,19 @@ def stand_ins(words: Sequence[str]) -> tuple[str, ...]:
     distant = sum(LAST_YEAR < year <= LAST_DISTANT_YEAR for year in years.values())
     is_real = historic > MOST_HISTORIC or distant > MOST_DISTANT
     return () if is_real or len(years) > MOST_STAND_INS else tuple(years)
+
+
+def is_no_day(word: str, forms: Sequence[str]) -> bool:
+    """Return whether a word is written as a date in one of the formats, but there is no such day, as 30 February.
+
+    A date that exists with day and month exchanged is no such word: the column may mix two formats.
+    """
+    matches = [PATTERNS[form].fullmatch(fold_characters(word)) for form in forms if form != TIME]
+    parts = [match.groupdict() for match in matches if match is not None]
+    # a word such as "12 plums 2021" names no month
+    parts = [own for own in parts if own.get("name") is None or _date(own | {"d": "1"}) is not None]
+    swapped = [own | {"m": own["d"], "d": own["m"]} for own in parts if own.get("m") is not None]
+    return bool(parts) and all(_date(own) is None for own in (*parts, *swapped))
 
 
 def likely_stand_ins(rows: Mapping[datetime.date, int]) -> list[datetime.date]:
@@ -184,9 +202,24 @@ class DateForm:
         days = (f"{column} year", f"{column} month", f"{column} weekday", f"{column} days since {self.origin}")
         return (*days, f"{column} hour") if self.clock else days
 
-    def values(self, word: str) -> tuple[str, ...] | None:
-        """Return the plain texts of these columns for a word; None if the word does not have this form."""
+    def fits(self, word: str) -> bool:
+        """Return whether a word has exactly this form."""
         moment = moment_of(word, self.form)
+        if moment is None or moment.zone != self.zone:
+            return False
+        return (moment.minutes is not None) == (self.clock or self.form == TIME)
+
+    def values(self, word: str) -> tuple[str, ...] | None:
+        """Return the plain texts of these columns for a word; None if the word does not have this form.
+
+        Dates as yyyy-mm-dd have one meaning in every form, and midnight is no time of day in a form without one: data
+        frames write dates so.
+        """
+        moment = moment_of(word, self.form)
+        if moment is None and self.form != TIME:
+            moment = moment_of(word, ISO)
+        if moment is not None and not self.clock and moment.date is not None and moment.is_midnight:
+            moment = Moment(moment.date, None, moment.zone)
         if (
             moment is None
             or moment.zone != self.zone
@@ -216,4 +249,4 @@ def form_for(words: Sequence[str], form: str) -> tuple[DateForm, tuple[str, ...]
     date_form = DateForm(form=form, origin=f"{min(years)}-01-01" if years else "", clock=clock, zone=zone)
     if not known_moments:
         return date_form, tuple(words)
-    return date_form, tuple(word for word in words if date_form.values(word) is None)
+    return date_form, tuple(word for word in words if not date_form.fits(word))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.data.parsing.column import DATE, NUMBER, TEXT, kind_of
+from trainer.data.parsing.column import DATE, NUMBER, RANKS, TEXT, kind_of
 from trainer.data.parsing.dates import TIME
 from trainer.data.parsing.numbers import DECIMALS, THOUSANDS
 from trainer.errors import DataError
@@ -107,7 +107,12 @@ class ParsingChoices:
         -------
         dict of str to ColumnKind
         """
-        kinds = {TEXT: ColumnKind.CATEGORICAL, NUMBER: ColumnKind.NUMERIC, "binary": ColumnKind.BINARY}
+        kinds = {
+            TEXT: ColumnKind.CATEGORICAL,
+            NUMBER: ColumnKind.NUMERIC,
+            "binary": ColumnKind.BINARY,
+            RANKS: ColumnKind.NUMERIC,
+        }
         kinds_by_column = {name: kind_of(spec)[0] for name, spec in self.kinds.items() if name in set(names)}
         return {name: kinds[what] for name, what in kinds_by_column.items() if what not in (DATE, TIME)}
 

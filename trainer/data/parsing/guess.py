@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trainer.data.formats.parquet_file import declared_order
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
-from trainer.data.parsing.column import ASK, DATE, NUMBER, PLAIN, TEXT, ColumnReading, kind_of
+from trainer.data.parsing.column import ASK, DATE, NUMBER, PLAIN, RANKS, TEXT, ColumnReading, kind_of, rank_spellings
 from trainer.data.parsing.dates import FORMATS, GUESSED, TIME, moment_of
 from trainer.data.parsing.draft import SAMPLE, SLIPS, Draft, Words, gaps_reason, how_many, quote_words
 from trainer.data.parsing.given import ParsingChoices
@@ -68,8 +69,8 @@ def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) 
             )
         )  # fmt: skip
     spec, how = kind_of(choices.kinds[name]) if name in choices.kinds else ("", "")
-    if spec == TEXT:
-        return Draft(_plain_or_missing(name, choices, TEXT, "you said so"))
+    if (categories := _categories(name, column, choices, spec, how)) is not None:
+        return Draft(categories)
     if not pa.types.is_string(column.type) or (name == raw.detected.index and not spec):
         return untouched  # row names are not a feature, so a date in them needs no parsing
     signs = [choices.sign(what, name) for what in ("decimal", "thousands")]
@@ -93,6 +94,22 @@ def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) 
     if not spec and (date_reading := dates_of(words, (*GUESSED, TIME), choices, is_chosen=False)) is not None:
         return Draft(date_reading)
     return _with_a_note(_numbers(words, choices, how, is_chosen=spec == NUMBER), words)
+
+
+def _categories(name: str, column: pa.Array, choices: ParsingChoices, spec: str, how: str) -> ColumnReading | None:
+    """Return the reading of a column that the user declares to be text or ranks; None for another kind."""
+    if spec == RANKS:
+        return _ranks(name, column, how, choices)
+    return _plain_or_missing(name, choices, TEXT, "you said so") if spec == TEXT else None
+
+
+def _ranks(name: str, column: pa.Array, order: str, choices: ParsingChoices) -> ColumnReading:
+    """Return the reading of categories as their ranks."""
+    cells = Cells.of(column)
+    words = [cells.word(i) for i in np.flatnonzero(~cells.missing)]
+    gaps = choices.words(name)
+    ranks = rank_spellings(name, [word for word in words if word not in gaps], order, declared_order(column))
+    return ColumnReading(name=name, taken_for=PLAIN, missing=gaps, spellings=ranks, reason="you said so", given=True)
 
 
 def _with_a_note(draft: Draft, words: Words) -> Draft:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainer.data.parsing.column import ASK, DATE, TEXT, ColumnReading
-from trainer.data.parsing.dates import TIME, DateForm, form_for, moment_of, stand_ins
+from trainer.data.parsing.dates import MOST_STAND_INS, TIME, DateForm, form_for, is_no_day, moment_of, stand_ins
 from trainer.data.parsing.draft import SAMPLE, SLIPS, Words, gaps_reason, how_many
 from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.words import is_missing_word
@@ -20,6 +20,9 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
     likely = [f for f in forms if sample and 2 * sum(moment_of(word, f) is not None for word in sample) >= len(sample)]
     if not likely:
         return None
+    no_days = _no_days(words, values, likely)
+    gaps = (*gaps, *no_days)
+    values = tuple(word for word in values if word not in no_days)
     forms_and_odd = {form: form_for(values, form) for form in likely}
     fitting = {form: date_form for form, (date_form, odd) in forms_and_odd.items() if not odd}
     missing = (*given.words(words.name), *gaps)
@@ -53,6 +56,13 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
     return ColumnReading(
         name=words.name, taken_for=ASK, question=question + how_many(words, odd), choices=choices, odd=no_dates_at_all
     )
+
+
+def _no_days(words: Words, values: Sequence[str], forms: Sequence[str]) -> tuple[str, ...]:
+    """Return the values that are dates of no real day, such as 30 February; () if there are too many of them."""
+    no_days = tuple(word for word in values if is_no_day(word, forms))
+    few = len(no_days) <= MOST_STAND_INS and words.rows(no_days) <= SLIPS * words.counts.sum()
+    return no_days if few else ()
 
 
 def no_dates(words: Words, forms: Sequence[str]) -> ColumnReading:

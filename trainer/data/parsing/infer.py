@@ -29,11 +29,15 @@ SHORTEST_LONG_NUMBER = 10_000
 FEWEST_SPREAD = 100  # fewer numbers, such as salaries, may look evenly spread by chance
 EVEN_SPREAD = 1.36  # critical value of the Kolmogorov-Smirnov test at 5 %, multiplied by the square root of n
 LARGEST_GAP_FACTOR = 2  # a counter with removed rows still has at least every second number
-# a plural, such as "employees" or "rooms_no", is more likely to be a count
 ID_NAMES = re.compile(
-    r"(unnamed: ?\d+|__index_level_\d+__|row ?names?|((row|record|case|obs)[ _.-]?)?(id|index|idx|nr|no)|(.*[ _.-])?(id|uuid|guid)"
-    r"|(customer|client|patient|account|invoice|ticket|passenger|student|employee|member|user)[ _.-]?(number|no|nr|ref)?"
-    r"|(?!(atomic|mass|wave|mach|reynolds|octane|cetane|iodine|acid)[ _.-]).*[^s][ _.-](number|no|nr|reference)|[a-z]+nummer)",
+    r"(unnamed: ?\d+|__index_level_\d+__|row ?names?|((row|record|case|obs)[ _.-]?)?(id|index|idx)|(.*[ _.-])?(id|uuid|guid))",
+    re.IGNORECASE,
+)
+# names of identifiers or of amounts, such as "invoice"; a plural, such as "employees" or "rooms_no", is more likely to be a count
+NUMBER_NAMES = re.compile(
+    r"(((row|record|case|obs)[ _.-]?)?(nr|no)\.?"
+    r"|(customer|client|patient|account|invoice|ticket|passenger|student|employee|member|user)[ _.-]?((number|no|nr|ref)\.?)?"
+    r"|(?!(atomic|mass|wave|mach|reynolds|octane|cetane|iodine|acid)[ _.-]).*[^s][ _.-](number|no|nr|reference)\.?|[a-z]+nummer)",
     re.IGNORECASE,
 )
 CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
@@ -103,7 +107,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
             identifier = True
             identifier_reason = f"{why}, which says nothing about a new row"
             reason = f"{reason}; {identifier_reason}"
-        elif not identifier and (why := may_number_rows(numbers)):
+        elif not identifier and (why := may_number_rows(numbers, name)):
             likely = True
             identifier_reason = why
             reason = f"{reason}; {why}"
@@ -172,7 +176,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
             True,
         )
     repeats = _equal_repeats(cells.counts[values])
-    if distinct > FEW_VALUES and (repeats == 2 or (repeats and _is_id_name(name))):
+    if distinct > FEW_VALUES and (repeats == 2 or (repeats and (_is_id_name(name) or _is_number_name(name)))):
         return (
             ColumnKind.CATEGORICAL,
             f"{distinct} texts, each in {repeats} rows: a name of the case, useless for new rows",
@@ -264,41 +268,53 @@ def numbers_rows(name: str, values: FloatArray) -> str:
     each = f", each number in {repeats} rows" if repeats > 1 else ""
     if _is_counter(values, distinct):
         return f"it numbers the rows{each}"
-    if _is_id_name(name):
+    if _is_id_name(name) or (_is_number_name(name) and _even_numbers(distinct)):
         return (
             f"it is called '{name}' and names the rows{each}" if each else f"it is called '{name}' and names each row"
         )
     return ""
 
 
-def may_number_rows(values: FloatArray) -> str:
+def may_number_rows(values: FloatArray, name: str = "") -> str:
     """Return why whole numbers may identify the rows, in any order; "" without evidence.
 
-    All are different. Either they leave out few numbers between the lowest and the highest, or they look like account
-    numbers: long, with equal numbers of digits, and evenly spread.
+    All are different. They leave out few numbers between the lowest and the highest, or they look like account
+    numbers: long, with equal numbers of digits, and evenly spread. Or the column has a name such as "invoice".
 
     Parameters
     ----------
     values : float64 array of shape (n,)
         The numbers of a column without empty cells.
+    name : str
+        The column.
     """
-    n = len(values)
-    if n < FEWEST_WITH_GAPS or not _all_exact_integers(values):
+    if not len(values) or not _all_exact_integers(values):
         return ""
     distinct = np.unique(values)
-    if len(distinct) < n:
+    if len(distinct) < len(values):
+        return ""
+    why = _even_numbers(distinct)
+    if not why and _is_number_name(name) and len(distinct) > FEW_VALUES:
+        why = f"it is called '{name}' and all {len(distinct):,} numbers are different"
+    return f"{why}: they may name the rows" if why else ""
+
+
+def _even_numbers(distinct: FloatArray) -> str:
+    """Return how different whole numbers are spread like identifiers; "" if they are not. They are in ascending order."""
+    n = len(distinct)
+    if n < FEWEST_WITH_GAPS:
         return ""
     low = int(distinct[0])
     high = int(distinct[-1])
     step = int(np.gcd.reduce(np.diff(distinct).astype(np.int64)))
     if (high - low) // step + 1 <= SHUFFLED_GAP_FACTOR * n:
-        return f"all {n:,} numbers are different and leave out few from {low} to {high}: they may name the rows"
+        return f"all {n:,} numbers are different and leave out few from {low} to {high}"
     if n < FEWEST_SPREAD or low < SHORTEST_LONG_NUMBER or len(str(low)) != len(str(high)):
         return ""
     uneven = np.abs((distinct - low) / (high - low) - np.linspace(0, 1, n)).max()
     if uneven > EVEN_SPREAD / np.sqrt(n):
         return ""
-    return f"all {n:,} numbers are different, have {len(str(low))} digits and are spread evenly: they may name the rows"
+    return f"all {n:,} numbers are different, have {len(str(low))} digits and are spread evenly"
 
 
 def _all_exact_integers(values: FloatArray) -> bool:
@@ -332,6 +348,10 @@ def _usual_repeats(counts: np.ndarray) -> int:
 
 def _is_id_name(name: str) -> bool:
     return bool(ID_NAMES.fullmatch(name.strip()) or CAMEL_ID.fullmatch(name.strip()))
+
+
+def _is_number_name(name: str) -> bool:
+    return bool(NUMBER_NAMES.fullmatch(name.strip()))
 
 
 def sorted_words(cells: Cells, chosen: np.ndarray) -> tuple[str, ...]:
