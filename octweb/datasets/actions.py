@@ -226,6 +226,10 @@ def apply_remedy(dataset: Dataset, mend: Mapping[str, Any]) -> Dataset:
     if mend.get("kind") == RANKS:
         choice = ColumnChoice(kinds={name: ColumnKind.NUMERIC})
         return update(dataset, choice=choice, said={"kinds": {name: RANKS}})
+    if str(mend.get("kind", "")).startswith("date:"):
+        raise DataError(
+            "Whether numbers are dates is decided at the upload. Upload the file again, and choose dates there."
+        )
     kind = ColumnKind.CATEGORICAL if mend.get("kind") == "text" else ColumnKind(mend["kind"])
     still_ignored = [c["name"] for c in dataset.columns if c["role"] == "ignored" and c["name"] != name]
     return update(dataset, choice=ColumnChoice(kinds={name: kind}, ignore=still_ignored))

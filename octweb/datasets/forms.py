@@ -44,6 +44,7 @@ FINDING_TITLES = {
     "sentinel": "Marks for missing values",
     "words_among_numbers": "Words among numbers",
     "words_among_dates": "Words among dates",
+    "dates_as_numbers": "Dates as numbers",
     "mixed_units": "Numbers in another unit",
     "ordered_categories": "Ordered categories",
     "number_texts": "Numbers written as text",
@@ -166,7 +167,10 @@ def _button(mend: Mapping[str, Any]) -> str:
         return "Read as empty cells"
     if "role" in mend:
         return "Leave the column out" if mend["role"] == "ignored" else "Use the column"
-    return {"text": "Keep as text", RANKS: "Use the order"}.get(mend.get("kind", ""), "")
+    kind = str(mend.get("kind", ""))
+    return (
+        "Read as dates" if kind.startswith("date:") else {"text": "Keep as text", RANKS: "Use the order"}.get(kind, "")
+    )
 
 
 def as_query(reading: ReadOptions) -> str:

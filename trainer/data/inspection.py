@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from trainer.data.build import LoadReport, useless_columns
 from trainer.data.empty_report import EmptyReport
@@ -42,6 +44,11 @@ MANY_COPIES = 0.1
 HEADER_DOUBT = 0.25  # a header with at most this `header_sure` is reported; half of its names or more look like numbers
 SHOWN = 4
 FEWEST_RANKS = 3  # the order of two categories is of no use
+FEWEST_DAYS = 5  # fewer different integers may be codes that look like dates
+WRITTEN_TOGETHER = "yyyymmdd"
+DATE_NAME = re.compile(r"date|day|datum|birth|geburt", re.IGNORECASE)
+SPREADSHEET_ORIGIN = datetime.date(1899, 12, 30)
+SPREADSHEET_DAYS = (10_000, 60_000)  # the days 1927-05-18 to 2064-04-08
 MOST_STRAY = 20  # with more different words among numbers, no remedy is proposed
 
 
@@ -103,7 +110,7 @@ def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     """Return the findings about a table, the worst first."""
     findings = [
         *_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table), *_words_among_numbers(table),
-        *_words_among_dates(table), *_ordered(table),
+        *_words_among_dates(table), *_dates_as_numbers(table), *_ordered(table),
     ]  # fmt: skip
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
@@ -350,6 +357,40 @@ def _words_among_dates(table: InspectedTable) -> Iterable[IntakeFinding]:
             sentence="A few words turn a column of dates into categories.",
             mend={"column": guess.name, "missing": odd} if len(odd) <= MOST_STRAY else {},
             if_nothing="Each date is a category: a tree cannot ask whether it is early or late, and a new date is unknown.",
+        )
+
+
+def _dates_as_numbers(table: InspectedTable) -> Iterable[IntakeFinding]:
+    """Yield a finding for each column of integers that may be dates such as 20241231, or the days of a spreadsheet."""
+    for guess in table.guesses:
+        is_file_column = guess.name in table.unparsed.names and guess.name not in (table.target, *table.ignored)
+        if not is_file_column or guess.schema.kind is not ColumnKind.NUMERIC or guess.identifier:
+            continue
+        column = table.raw.column(guess.name)
+        cells = Cells.of(column)
+        numbers = cells.floats()[~cells.missing & cells.numbers]
+        if len(numbers) < FEWEST_DAYS or not (numbers == np.round(numbers)).all():
+            continue
+        written = all(moment_of(f"{number:.0f}", WRITTEN_TOGETHER) is not None for number in numbers)
+        named = DATE_NAME.search(guess.name) is not None
+        low, high = SPREADSHEET_DAYS
+        if not written and not (named and low <= numbers.min() and numbers.max() <= high):
+            continue
+        example = f"{numbers[0]:.0f}"
+        day = moment_of(example, WRITTEN_TOGETHER) if written else None
+        date = day.date if day is not None else SPREADSHEET_ORIGIN + datetime.timedelta(days=int(numbers[0]))
+        yield IntakeFinding(
+            kind="dates_as_numbers",
+            column=guess.name,
+            severity=MEDIUM if written else LOW,
+            figure=f"{len(numbers):,} different integers such as {example}, which may mean {date}",
+            sentence="The numbers may be dates. As numbers, their differences are no days."
+            if written
+            else "The numbers may be days as spreadsheets count them. Format the column as dates before you save the file.",
+            mend={"column": guess.name, "kind": f"date:{WRITTEN_TOGETHER}"}
+            if written and pa.types.is_string(column.type)
+            else {},
+            if_nothing="A tree compares the numbers. It cannot ask for a month or a weekday.",
         )
 
 

@@ -624,3 +624,26 @@ def test_two_columns_of_one_name_are_refused_with_the_name():
     frame = pd.DataFrame(np.zeros((20, 3)), columns=["a", "a", "b"])
     with pytest.raises(DataError, match="Several columns are called a"):
         inspect(frame, SIDES[:20])
+
+
+DAY_NUMBERS = {
+    "shipped": ([20210000 + 100 * (1 + i % 12) + 1 + i % 28 for i in range(N)], "2021-01-01", "date:yyyymmdd"),
+    "Birth date": ([20_000 + i * 337 % 9_001 for i in range(N)], "1954-10-03", None),
+}
+
+
+@pytest.mark.parametrize("name", DAY_NUMBERS)
+def test_numbers_that_may_be_dates_are_found(tmp_path, name):
+    numbers, day, kind = DAY_NUMBERS[name]
+    path = table_of(tmp_path / "t.csv", **{name: numbers})
+    own = next(finding for finding in inspect(path, target="y") if finding.kind == "dates_as_numbers")
+    assert (own.column, own.mend.get("kind")) == (name, kind)
+    assert own.figure.endswith(f"which may mean {day}")
+    if kind:
+        assert f"{name} month" in load(path, target="y", given=ParsingChoices(kinds={name: kind}))[0].names
+
+
+@pytest.mark.parametrize(("name", "first"), [("rides", 20_210_001), ("days", 3), ("distance", 20_000)])
+def test_other_integers_are_no_dates(tmp_path, name, first):
+    path = table_of(tmp_path / "t.csv", **{name: [first + i * 337 % 9_001 for i in range(N)]})
+    assert "dates_as_numbers" not in {kind for kind, _ in kinds_of(inspect(path, target="y"))}
