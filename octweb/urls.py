@@ -12,6 +12,7 @@ from octweb.core.parameters import LockedGenerator
 from octweb.decide.public import public_page
 from octweb.dossier.views import public_key
 from octweb.home import trash
+from octweb.home.administration import administration
 from octweb.home.documentation import documentation
 from octweb.home.example import example_tree
 from octweb.home.glossary import glossary_page
@@ -41,6 +42,7 @@ urlpatterns = [
     path("deleted/", trash.deleted, name="deleted"),
     path("deleted/<slug:kind>/<uuid:pk>/", trash.undelete, name="undelete"),
     path("delete/<slug:kind>/<uuid:pk>/", trash.delete, name="delete"),
+    path("administration/", administration, name="administration"),
     path("search/", search_page, name="search"),
     path("words/", glossary_page, name="glossary"),
     path("docs/", documentation, name="documentation"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -19,7 +21,7 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.waiting import wait_of
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from trainer.training.claims import wishes_in_words
+from trainer.training.claims import read_claim, wishes_in_words
 
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
@@ -40,6 +42,7 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", status: in
         "job": job,
         "dossier_verdict": _dossier_verdict(model),
         "lines": [] if job is None else _lines(job, model),
+        "meaning": "" if job is None else _meaning(job, model),
         "refusal": refusal,
         "wait": wait_of(job),
         "proof": actions.proof_of(model),
@@ -52,6 +55,35 @@ def _dossier_verdict(model: TreeModel) -> str:
     dossiers = model.dossiers.filter(status=RunStatus.SUCCEEDED).exclude(file="")
     dossier = dossiers.order_by("-created").first()
     return str(dossier.summary.get("verdict", "")) if dossier else ""
+
+
+def _meaning(job: ModelCheck, model: TreeModel) -> str:
+    """Return the verdict of a check in plain words, or "" without a verdict."""
+    certificate = model_file(model).certificate
+    numbers = _wrong_words(certificate) or "every number is right"
+    return {
+        "proved": f"Counted again: {numbers}. {_proof_words(certificate)}",
+        "recounted": f"Counted again: {numbers}. Whether a better tree exists was not proved here.",
+        "refuted": "Something in the model file is not true. Do not use this tree before the lines marked refuted are explained.",
+        "cannot be judged": "The check could not decide. The lines say what is missing.",
+    }.get(job.verdict, "")
+
+
+def _proof_words(certificate: Mapping[str, Any]) -> str:
+    """Return what a checked proof says about better trees."""
+    if read_claim(certificate).kind not in ("proved", "wishes"):
+        return "The proof of what the file claims was followed step by step."
+    wishes = " and that keeps the wishes" if certificate.get("wishes") else ""
+    return f"The proof was followed step by step: no tree that was searched{wishes} is better."
+
+
+def _wrong_words(certificate: Mapping[str, Any]) -> str | None:
+    """Return the wrong training rows of a model in words, or None if rows have weights or costs."""
+    if certificate.get("weights") or certificate.get("costs"):
+        return None
+    n = certificate.get("n")
+    correct = certificate.get("correct")
+    return None if n is None or correct is None else f"{n - correct:,} of {n:,} training rows are wrong"
 
 
 def _lines(job: ModelCheck, model: TreeModel) -> list[dict[str, str]]:

@@ -59,13 +59,14 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
             form.add_error(None, str(error.detail))
     options = form.plan_options()
     fits = form.fits()
+    planned = plan(dataset, kinds=options["kinds"], time_limit=options["time_limit"])
     context = {
         "form": form,
         "dataset": dataset,
         "datasets": datasets[:200],
-        "planned": plan(dataset, kinds=options["kinds"], time_limit=options["time_limit"]),
+        "planned": planned,
         "fits": fits,
-        "longest": fits * options["time_limit"],
+        "longest": len(planned.trials) * fits * options["time_limit"],
         "check": form.check_words(),
         "workers_seen": worker_seen(),
     }

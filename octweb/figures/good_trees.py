@@ -17,12 +17,16 @@ PLOT = 600.0
 TEXT = 11.0
 
 
-def tolerance_figure(tolerance: Sequence[Sequence[float]], *, now: int | None = None) -> dict[str, Any]:
-    """Return Plotly JSON of the number of trees by relative cost above the optimum, on a logarithmic axis.
+def tolerance_figure(
+    tolerance: Sequence[Sequence[float]], *, now: int | None = None, best_rows: float | None = None
+) -> dict[str, Any]:
+    """Return Plotly JSON of the number of trees by cost above the optimum, on a logarithmic axis.
 
-    A dot at the largest tolerance marks `now` trees, or the last number if `now` is None.
+    The cost is in rows if `best_rows`, the least cost in rows, is given; otherwise it is a share of the least cost. A dot
+    at the largest tolerance marks `now` trees, or the last number if `now` is None.
     """
-    shares = [100 * share for share, _ in tolerance]
+    shares = [(100 if best_rows is None else best_rows) * share for share, _ in tolerance]
+    unit = "\u202f%" if best_rows is None else " rows"
     numbers = [int(number) for _, number in tolerance]
     data: list[dict[str, Any]] = [
         {
@@ -32,7 +36,7 @@ def tolerance_figure(tolerance: Sequence[Sequence[float]], *, now: int | None = 
             "x": shares,
             "y": numbers,
             "line": {"color": "var(--run)", "width": 2, "shape": "hv"},
-            "hovertemplate": "within %{x:.2f}\u202f%: %{y:,} trees<extra></extra>",
+            "hovertemplate": f"within %{{x:.2f}}{unit}: %{{y:,}} trees<extra></extra>",
         }
     ]
     if shares:
@@ -51,7 +55,9 @@ def tolerance_figure(tolerance: Sequence[Sequence[float]], *, now: int | None = 
     layout = frame(
         height=220,
         margin={"l": 56, "r": 20, "t": 12, "b": 44},
-        xaxis=axis("cost above the least, at most", rangemode="tozero", **PERCENT),
+        xaxis=axis("cost above the least, at most", rangemode="tozero", **PERCENT)
+        if best_rows is None
+        else axis("rows worse than the best tree, at most", rangemode="tozero"),
         yaxis=axis("trees", type="log", dtick=1, exponentformat="none", tickformat=",d"),
         hovermode="closest",
     )

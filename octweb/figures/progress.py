@@ -6,8 +6,12 @@ from typing import Any
 
 from octweb.figures.growth import LEGEND, TOP, mark_moment, until
 
+OBJECTIVE = "objective (0 to 1, higher is better)"  # title of the axis where no plainer words are true
 
-def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
+
+def progress_figure(
+    records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None, measure: str = OBJECTIVE
+) -> dict[str, Any]:
     """Return Plotly JSON of progress records in order. Colours are CSS variables that the page resolves.
 
     Lines are labelled at their ends, so the legend lists only the dots: a phone has little space for it. An unknown
@@ -48,7 +52,7 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
                 "hovertemplate": "%{y:.4f} after %{x:.1f} s<extra>new best tree</extra>",
             }
         )
-    layout = _layout(incumbent, bound)
+    layout = _layout(incumbent, bound, measure)
     if data:
         layout["xaxis"]["range"] = until(max(steps[-1]["t"], now))
     shapes, annotations = mark_moment(steps, at)
@@ -114,7 +118,7 @@ def _line(points: list[tuple[float, float]], name: str, style: dict[str, Any]) -
     }
 
 
-def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float]]) -> dict[str, Any]:
+def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float]], measure: str) -> dict[str, Any]:
     layout: dict[str, Any] = {
         "margin": {"l": 56, "r": 96, "t": TOP, "b": 44},
         "height": 360,
@@ -126,7 +130,7 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
             "rangemode": "tozero",
             "gridcolor": "var(--grid)",
         },
-        "yaxis": {"title": {"text": "objective (0 to 1, higher is better)"}, "gridcolor": "var(--grid)"},
+        "yaxis": {"title": {"text": measure}, "gridcolor": "var(--grid)"},
     }
     values = [value for _, value in incumbent + bound]
     if incumbent:

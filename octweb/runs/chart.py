@@ -8,14 +8,17 @@ from typing import Any
 from django.utils import timezone
 
 from octweb.figures.growth import growth_figure
-from octweb.figures.progress import progress_figure
+from octweb.figures.progress import OBJECTIVE, progress_figure
 from octweb.jobs.models import RunStatus
 from octweb.runs.models import TrainingRun
+from octweb.runs.words import objective_words
 from trainer.certificate import Guarantee
+from trainer.methods.base import AUTO
 from trainer.methods.monitor import COMPILING
 from trainer.registry import get
 
 MAX_RECORDS = 5000
+PLAIN = "share of training rows correct"
 CHECK = "check"  # a run reports this phase after its search
 
 
@@ -26,7 +29,16 @@ def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
     if get(run.method).guarantee is not Guarantee.TREE and not any(r.get("bound") is not None for r in records):
         rows = int(run.summary.get("n") or round(run.dataset.rows * (1 - run.test_share)))
         return growth_figure(records, rows=rows, now=now, at=at)
-    return progress_figure(records, now=now, at=at)
+    return progress_figure(records, now=now, at=at, measure=_measure(run))
+
+
+def _measure(run: TrainingRun) -> str:
+    """Return the objective of a run in plain words."""
+    words = objective_words(run.parameters, get(run.method))
+    if words not in (PLAIN, f"{PLAIN}, less the leaf penalty"):
+        return OBJECTIVE
+    priced = words != PLAIN or run.parameters.get("leaf_penalty") == AUTO
+    return f"share of rows right{', less the price of leaves' if priced else ''}"
 
 
 def records_of(run: TrainingRun) -> list[dict[str, Any]]:

@@ -58,7 +58,8 @@ LABELS = {
     "min_leaf": "Fewest rows in a leaf",
     "time_limit": "Time limit",
     "class_weight": "Mistakes cost",
-    "goal": "Optimise",
+    "goal": "What counts as good",
+    "positive": "Class to find",
 }
 UNITS = {"leaf_penalty": "% of rows", "time_limit": "min", "depth": ""}
 HELP = {
@@ -69,6 +70,8 @@ HELP = {
     "binarise": "Where may a column of numbers be cut? At a few evenly spread values (thresholds), into bands (buckets), or anywhere (all).",
     "bins": "More cut-off values can find better questions, and take longer.",
     "time_limit": "The best tree found by then is kept, with its gap.",
+    "goal": "Correct rows suit most tables. The others help if one class is rare.",
+    "positive": "For F1 only. Empty: the class with fewer training rows.",
     "class_weight": "Balanced: every class counts the same, no matter how many rows it has.",
 }
 PLACEHOLDER = "chosen by the data"
@@ -325,6 +328,12 @@ class RunForm(SaidForm):
 
     def cost_fields(self) -> list[forms.BoundField]:
         return self._named((*GOALS, *COSTS) if self.method.parameter("goal") else COSTS)
+
+    def states_goal(self) -> bool:
+        """Return whether a goal or a weight of classes differs from its default."""
+        fields = {field.name.removeprefix("p_"): field.value() for field in self.cost_fields()}
+        defaults = {name: getattr(self.method.parameter(name), "default", None) for name in fields}
+        return any(str(value or "") != str(defaults[name] or "") for name, value in fields.items())
 
     def answer_cost_fields(self) -> list[forms.BoundField]:
         return self._named(ANSWER_COSTS)

@@ -322,7 +322,8 @@ class WorkbenchViewSet(
     @action(detail=True, methods=["get"], url_path="figures/tolerance")
     def tolerance(self, request: Request, pk: str | None = None) -> Response:
         """Plotly figure of the number of good trees within each tolerance, from the newest count."""
-        return Response(tolerance_figure(self._good("tolerance")))
+        tolerance = self._good("tolerance")
+        return Response(tolerance_figure(tolerance, best_rows=explore.best_rows(self.get_object())))
 
     @extend_schema(responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/questions")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from octweb.workbench.actions import current, last_tree, setting_names_of
@@ -13,30 +13,55 @@ from octweb.workbench.models import StepKind as StepKind
 from trainer.data.cost_text import read_costs
 from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.chosen import RATES, amount
+from trainer.methods.base import stated_penalty
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.describe import split_text
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.tree.numbers import number_text
+from trainer.tree.numbers import number_text, percent_text
 from trainer.tree.splits import split_from_json
 
 LISTED = 24
-DEFAULT_SLACK = "0.01"
+DEFAULT_SLACK = "0.01"  # share of the least cost, if answers have costs
+ROWS_SHARE = 100  # without costs, a good tree may be worse by 1 / ROWS_SHARE of the training rows
 ROUNDING = 1e-9  # rows by which two equal objectives may differ after rounding
 # The fields are in the order of the form.
 FIELDS = (
-    "slack", "slack_cost", "max_leaves", "must", "without", "recalls", "agree_rows", "groups", "difference", "favoured", "rate",
+    "slack_rows", "slack", "slack_cost", "max_leaves", "must", "without", "recalls", "agree_rows", "groups", "difference", "favoured", "rate",
 )  # fmt: skip
 RATE_WORDS = {"parity": "among all rows of a group", "opportunity": "among the rows of that class"}
 
 
-def request_of(form: Any) -> dict[str, Any]:
-    """Return the request in a form. Raises ParameterError with a sentence for each invalid field."""
+def default_tolerance(bench: Workbench) -> dict[str, str]:
+    """Return the tolerance of a form that states none: a number of rows or, if answers have costs, a share."""
+    if bench.parameters.get("costs"):
+        return {"slack": DEFAULT_SLACK}
+    return {"slack_rows": str(max(1, _training_rows(bench) // ROWS_SHARE))}
+
+
+def _training_rows(bench: Workbench) -> int:
+    """Return the number of training rows, from the newest tree; all rows of the data set before the first tree."""
+    step = last_tree(bench, current(bench))
+    return int(step.result["n"]) if step is not None else int(bench.dataset.rows)
+
+
+def best_rows(bench: Workbench) -> float | None:
+    """Return the cost of the best tree in rows, leaves included, or None if answers have costs or nothing is counted."""
+    step = good_step(bench)
+    if step is None or step.result.get("optimum") is None or bench.parameters.get("costs"):
+        return None
+    return (1 - float(step.result["optimum"])) * _training_rows(bench)
+
+
+def request_of(form: Any, default: Mapping[str, str]) -> dict[str, Any]:
+    """Return the request in a form; `default` is the tolerance of an empty form.
+
+    Raises ParameterError with a sentence for each invalid field.
+    """
     request: dict[str, Any] = {"listed": LISTED}
-    if form.get("slack_cost", "").strip():
-        request["slack_cost"] = form["slack_cost"].strip()
-    else:
-        request["slack"] = form.get("slack", "").strip() or DEFAULT_SLACK
+    stated = (name for name in ("slack_cost", "slack_rows", "slack") if form.get(name, "").strip())
+    name = next(stated, "")
+    request |= {name: form[name].strip()} if name else default
     request["must"] = [name for name in form.getlist("must") if name]
     request["without"] = [name for name in form.getlist("without") if name]
     for name in ("difference", "groups", "agree_rows"):
@@ -59,7 +84,7 @@ def request_of(form: Any) -> dict[str, Any]:
 
 
 def _slack(form: Any, request: dict[str, Any]) -> dict[str, Any]:
-    for name in ("slack", "slack_cost"):
+    for name in ("slack_rows", "slack", "slack_cost"):
         if name in request:
             amount(request[name], name)
     return {}
@@ -109,6 +134,7 @@ def form_values(form: Any) -> dict[str, Any]:
     return {
         "request": values | {"must": form.getlist("must"), "without": form.getlist("without")},
         "slack": values["slack"],
+        "slack_rows": values["slack_rows"],
         "recalls": values["recalls"],
     }
 
@@ -134,24 +160,41 @@ def context(bench: Workbench) -> dict[str, Any]:
     kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
     columns = list(kinds)
     costs = _costs_of(bench)
+    tolerance = default_tolerance(bench)
+    training_rows = _training_rows(bench)
+    leaf_rows = stated_penalty(bench.parameters) * training_rows
     line = "row" if bench.dataset.source_name.lower().endswith(".parquet") else "line"
     if step is None:
-        return {
-            "step": None,
-            "columns": columns,
-            "slack": DEFAULT_SLACK,
-            "request": {},
-            "rates": _rates(costs),
-            "line": line,
-            "costs": costs,
-        } | field_errors({})
+        return (
+            {
+                "step": None,
+                "columns": columns,
+                "request": {},
+                "leaf_rows": leaf_rows,
+                "rates": _rates(costs),
+                "line": line,
+                "costs": costs,
+            }
+            | {"slack": "", "slack_rows": ""}
+            | tolerance
+            | field_errors({})
+        )
     result = step.result
+    classes = setting_names_of(bench).classes
+    listed = [
+        _outline(tree, kinds, classes)
+        | {"number": k, "picture": picture(tree["nodes"]), "title": _title(k, tree, result, costs)}
+        for k, tree in enumerate(result.get("trees") or (), start=1)
+    ]
     first = list((result.get("first_questions") or {}).items())
     total = max([n for _, n in first], default=1)
     return {
         "step": step,
         "columns": columns,
         "slack": step.request.get("slack", "" if "slack_cost" in step.request else DEFAULT_SLACK),
+        "slack_rows": _rows_field(step, training_rows),
+        "leaf_rows": leaf_rows,
+        "best": _best(listed, training_rows),
         "request": step.request,
         "rates": _rates(costs),
         "line": line,
@@ -173,12 +216,9 @@ def context(bench: Workbench) -> dict[str, Any]:
         "rows": _disputed_rows(result),
         "chips": _chips(step.request),
         "funnel": _funnel(result),
-        "trees": [
-            _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "title": _title(k, tree, result, costs)}
-            for k, tree in enumerate(result.get("trees") or (), start=1)
-        ],
+        "cards": _cards(listed, result.get("differ") or []),
+        "listed": listed,
         "legend": legend(result.get("trees") or []),
-        "within": _slack_rows(result),
         "within_cost": _excess(result.get("limit_cost"), result),
     } | field_errors(refused_by(step))  # fmt: skip
 
@@ -219,7 +259,7 @@ def _fields(request: Mapping[str, Any], left: tuple[str, Any]) -> list[tuple[str
     groups = () if name == "difference" else ("difference", "groups", "rate", "favoured")
     fields = [
         (n, str(request[n]))
-        for n in ("slack", "slack_cost", "max_leaves", "agree_rows", *groups)
+        for n in ("slack_rows", "slack", "slack_cost", "max_leaves", "agree_rows", *groups)
         if request.get(n) and n != name
     ]
     fields += [(n, c) for n in ("without", "must") for c in request.get(n) or () if (n, c) != left]
@@ -261,13 +301,12 @@ def good_step(bench: Workbench) -> Step | None:
     return bench.steps.filter(kind=StepKind.GOOD).last()
 
 
-def pair(result: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any] | None:
+def pair(result: Mapping[str, Any], listed: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any] | None:
     """Return two listed trees to compare side by side, or None if fewer than two can be compared.
 
     The query may select them as `a` and `b`. By default they are the first tree and the next one with different
     answers.
     """
-    trees = result.get("trees") or []
     differ = result.get("differ") or []
     if len(differ) < 2:
         return None
@@ -276,9 +315,9 @@ def pair(result: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any] 
     of = (result.get("rows") or {}).get("of")
     return {
         "choices": [
-            {"number": k, "objective": tree["objective"], "leaves": tree["leaves"]} for k, tree in enumerate(trees[: len(differ)], start=1)
+            {"number": tree["number"], "title": tree["title"], "leaves": tree["leaves"]} for tree in listed[: len(differ)]
         ],
-        "sides": [("A", a, trees[a - 1]), ("B", b, trees[b - 1])],
+        "sides": [("A", a, listed[a - 1]), ("B", b, listed[b - 1])],
         "differ": differ[a - 1][b - 1],
         "of": of,
     }  # fmt: skip
@@ -324,7 +363,9 @@ def _rates(costs: dict[str, str] | None) -> dict[str, str]:
 def _tolerance_words(request: Mapping[str, Any], costs: dict[str, str] | None) -> str:
     if costs is not None and "slack_cost" in request:
         return f"{request['slack_cost']} {costs['unit']}".strip()
-    return str(request.get("slack") or request.get("slack_rows") or "")
+    if "slack_rows" in request:
+        return rows_text(float(amount(request["slack_rows"], "slack_rows")))
+    return percent_text(float(amount(request.get("slack") or DEFAULT_SLACK, "slack")))
 
 
 def _excess(cost: float | None, result: Mapping[str, Any]) -> float | None:
@@ -357,8 +398,8 @@ def _title(number: int, tree: dict[str, Any], result: dict[str, Any], costs: dic
     if more is None:
         return f"{number}."
     if not more:
-        return "Optimal"
-    return "under +0.1 rows" if more < 0.05 else f"+{more:.1f} rows"
+        return "Best"
+    return "under 0.1 rows worse" if more < 0.05 else f"{rows_text(more)} worse"
 
 
 def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
@@ -369,15 +410,44 @@ def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
     return more if more > ROUNDING else 0.0
 
 
-def _slack_rows(result: dict[str, Any]) -> float | None:
-    """Return the tolerance of good trees in rows, or None if the number of rows is unknown."""
-    if result.get("limit") is None or not result.get("rows"):
-        return None
-    return (result["optimum"] - result["limit"]) * result["rows"]["of"]
+def rows_text(rows: float) -> str:
+    """Return a number of rows with at most one decimal."""
+    text = f"{rows:,.1f}".removesuffix(".0")
+    return f"{text} {'row' if text == '1' else 'rows'}"
 
 
-def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the splits and leaves of a listed tree as indented lines, with its objective and number of leaves."""
+def _rows_field(step: Step, training_rows: int) -> str:
+    """Return the tolerance of a request in rows, also of one that states a share; "" if it is unknown."""
+    if "slack_rows" in step.request or step.result.get("limit") is None:
+        return str(step.request.get("slack_rows") or "")
+    return number_text((step.result["optimum"] - step.result["limit"]) * training_rows, 6)
+
+
+def _best(listed: list[dict[str, Any]], training_rows: int) -> dict[str, Any] | None:
+    """Return the listed tree that comes first, with the number of training rows, or None without a list."""
+    return listed[0] | {"of": training_rows} if listed else None
+
+
+def _wrong_rows(tree: Mapping[str, Any], classes: Sequence[str]) -> int:
+    """Return the number of training rows to which a listed tree gives a wrong answer."""
+    leaves = [node for node in tree["nodes"] if "split" not in node]
+    return sum(sum(leaf["counts"]) - leaf["counts"][classes.index(leaf["class"])] for leaf in leaves)
+
+
+def _cards(listed: list[dict[str, Any]], differ: list[list[int]]) -> list[dict[str, Any]]:
+    """Return one card for each set of answers: its first tree, with the other listed trees of equal answers in `alike`."""
+    cards: list[dict[str, Any]] = []
+    for k, tree in enumerate(listed):
+        card = next((c for c in cards if k < len(differ) and differ[c["number"] - 1][k] == 0), None)
+        if card is None:
+            cards.append(tree | {"alike": []})
+        else:
+            card["alike"].append(tree)
+    return cards
+
+
+def _outline(tree: dict[str, Any], kinds: Mapping[str, str], classes: Sequence[str]) -> dict[str, Any]:
+    """Return the splits and leaves of a listed tree as indented lines, with its wrong rows, objective and leaves."""
     lines: list[tuple[int, str]] = []
 
     def visit(node: int, level: int, word: str) -> None:
@@ -390,7 +460,13 @@ def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
         visit(v["right"], level + 1, "no: ")
 
     visit(0, 0, "")
-    return {"objective": tree["objective"], "leaves": tree["leaves"], "lines": lines, "first": lines[0][1]}
+    return {
+        "objective": tree["objective"],
+        "leaves": tree["leaves"],
+        "wrong": _wrong_rows(tree, classes),
+        "lines": lines,
+        "first": lines[0][1],
+    }
 
 
 def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:

@@ -79,6 +79,11 @@ class Workbench(Job, Deletable):
         support = get(self.method).workbench
         return support is not None and support.groups_categories
 
+    @property
+    def title(self) -> str:
+        """Name for pages: the title of its model, unless the user named the workbench."""
+        return self.base.title if self.base is not None and self.name == self.base.family.name else str(self)
+
     def __str__(self) -> str:
         return self.name or f"workbench of {self.dataset}"
 

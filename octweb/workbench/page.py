@@ -124,6 +124,22 @@ def question_wish(place: str, split: Any, schema: Any) -> str:
     return f"ask {place} {split.wish(schema)}"
 
 
+def places_in_words(tree: PageNode | None) -> dict[str, str]:
+    """Return each place below the root by the answers that lead to it: "If “age ≤ 70” is no"."""
+    words: dict[str, str] = {}
+
+    def visit(node: PageNode, path: tuple[str, ...]) -> None:
+        if path:
+            words[node.name] = f"If {' and '.join(path)}"
+        for below, answer in ((node.yes, "yes"), (node.no, "no")):
+            if below is not None:
+                visit(below, (*path, f"“{node.text}” is {answer}"))
+
+    if tree is not None:
+        visit(tree, ())
+    return words
+
+
 def _short(words: list[str]) -> str:
     tail = words[2].replace("<=", "≤") if len(words) == 3 else ""
     return {
@@ -143,10 +159,12 @@ def find(place: PageNode | None, name: str) -> PageNode | None:
     return find(place.yes, name) or find(place.no, name)
 
 
-def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, Any]]:
+def wish_lines(
+    step: Step | None, refused: Mapping[str, str], where: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Return the constraints of a step in words, with their prices, reasons, and errors from `refused`.
 
-    A price that is not known yet is None.
+    `where` names the places of the tree. A price that is not known yet is None.
     """
     if step is None:
         return []
@@ -159,7 +177,7 @@ def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, 
     for number, wish in enumerate(step.wishes, start=1):
         lines.append(
             {
-                "number": number, "wish": wish, "words": in_words(wish), "conflict": wish in conflict,
+                "number": number, "wish": wish, "words": in_words(wish, where), "conflict": wish in conflict,
                 "price": price_of.get(wish), "reason": reasons.get(wish.strip(), ""),
                 "refused": refused.get(wish, ""),
             }

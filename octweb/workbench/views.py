@@ -132,7 +132,8 @@ def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, 
     tree = None if shown_step is None else page.step_tree(shown_step, step.wishes if step else [], at)
     place = page.find(tree, at)
     result = shown_step.result if shown_step else {}
-    wishes = page.wish_lines(step, actions.refused_wishes(bench))
+    where = page.places_in_words(tree)
+    wishes = page.wish_lines(step, actions.refused_wishes(bench), where)
     prices = page.price_lines(bench, shown_step, at)
     stalled = actions.is_stalled(bench)
     return {
@@ -145,6 +146,8 @@ def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, 
         "legend": page.legend(tree),
         "place": place,
         "at": at,
+        "where": where,
+        "columns": [c["name"] for c in bench.dataset.columns if c.get("role") == "feature"],
         "classes": tree.classes if tree else (),
         "wrong": result["n"] - result["correct"] if result else None,
         "wishes": wishes,
@@ -213,6 +216,8 @@ def _wish(form: Any, at: str) -> str:
     column = form.get("column", "")
     if verb == "threshold":
         return f"ask {at} {column} <= {form.get('value', '').strip()}"
+    if verb == "column":
+        return f"ask {at} {column}"
     if verb in ("forbid", "avoid"):
         return f"{verb} {at} {column}"
     if verb in ("subset", "together"):
@@ -223,8 +228,8 @@ def _wish(form: Any, at: str) -> str:
         return f"depth {at} {form.get('value', '').strip()}"
     wish = " ".join(form.get("wish", "").split("\n")).strip()
     if not wish:
-        raise ValueError("This is empty. Write a wish, such as 'ask root COLUMN'.")
-    return wish
+        raise ValueError("This is empty. Choose place, change and column in the menus, or type a wish.")
+    return wish.replace(" ≤ ", " <= ")
 
 
 def _reasons(form: Any, wish: str) -> dict[str, str]:
@@ -346,7 +351,7 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
     bench = _bench(request, pk)
     if request.method == "POST":
         try:
-            actions.ask_good_trees(bench, explore.request_of(request.POST))
+            actions.ask_good_trees(bench, explore.request_of(request.POST, explore.default_tolerance(bench)))
         except ParameterError as error:
             return _explorer(request, bench, explore.form_values(request.POST) | explore.field_errors(error.errors))
         except (TrainerError, APIException) as error:
@@ -362,7 +367,7 @@ def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any]) -> H
     """
     context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
     context["stalled"] = actions.is_stalled(bench)
-    context["pair"] = explore.pair(context.get("found") or {}, request.GET)
+    context["pair"] = explore.pair(context.get("found") or {}, context.get("listed") or [], request.GET)
     name = "workbench/_explorer.html" if request.headers.get("HX-Request") else "workbench/explorer.html"
     return render(request, name, context)
 

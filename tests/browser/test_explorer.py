@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 LOOKS = ((1600, "light"), (1440, "dark"), (1440, "light"), (1000, "light"), (380, "light"), (380, "dark"))
 READ = ((1440, "light"), (380, "dark"))
 BAD = {
-    "slack": ("abc", "-1"),
+    "slack_rows": ("abc", "-1"),
     "max_leaves": ("²", "0"),
     "recalls": ("zzz", "no: much", "no: 2"),
     "agree_rows": ("5-x",),
@@ -61,15 +61,15 @@ def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, li
             assert f"{name}-error" in page.get_attribute(f"#{name}", "aria-describedby")
             assert page.input_value(f"#{name}") == entry
         page.fill(f"#{name}", "")
-    page.fill("#slack", "abc")
+    page.fill("#slack_rows", "abc")
     page.fill("#recalls", "zzz")
     page.locator("summary", has_text="treated alike").press("Enter")
     page.select_option("#groups", "colour")
     with page.expect_navigation():
-        page.press("#slack", "Enter")
+        page.press("#slack_rows", "Enter")
     assert page.locator("#difference-error").count() == 1
     assert page.locator(".error[id]").count() == 3
-    expect(page.locator("#slack")).to_be_focused()
+    expect(page.locator("#slack_rows")).to_be_focused()
     found += looked_at(page, "explorer-wrong")
     assert found == []
     assert page.trouble == []
@@ -88,9 +88,9 @@ def test_unknown_class_is_named_beside_its_field(page, live_server, explorer, se
     assert "zzz" in page.inner_text("#recalls-error")
     expect(page.locator("#recalls")).to_be_focused()
     page.fill("#recalls", "")
-    page.fill("#slack", "3")
+    page.fill("#slack_rows", "3")
     with page.expect_navigation(url=address):
-        page.press("#slack", "Enter")
+        page.press("#slack_rows", "Enter")
     serve(bench)
     page.goto(address)
     page.wait_for_selector(".mini-card svg")

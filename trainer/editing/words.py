@@ -15,12 +15,12 @@ MOST_REASON = 500  # limit on the characters of a reason
 AT_MOST = re.compile(r" <= (-?)(?=[\d.][\d.eE+-]*$)")
 
 
-def in_words(wish: str) -> str:
-    """Return a wish as a sentence."""
+def in_words(wish: str, where: Mapping[str, str] | None = None) -> str:
+    """Return a wish as a sentence. `where` names places of a tree, such as "If “age ≤ 70” is no" for "n"."""
     words = wish.split(None, 2)
     if len(words) < 2:
         return wish
-    place = "At the root" if words[1] == "root" else f"After {_answers(words[1])}"
+    place = "At the root" if words[1] == "root" else (where or {}).get(words[1], f"After {_answers(words[1])}")
     tail = words[2] if len(words) == 3 else ""
     return {
         "ask": f"{place}: ask {_question(tail)}",

@@ -91,6 +91,23 @@ def beside(unit: str | None, label: str) -> str:
     return unit if unit and unit.casefold() not in label.casefold().split() else ""
 
 
+def _name_parts(named: Any) -> tuple[str, str]:
+    """Split the name of a model or run into the name and the settings that octweb added to it."""
+    return split_name(str(getattr(named, "title", None) or named), title_of(named.method))
+
+
+@register.filter
+def plain_name(named: Any) -> str:
+    """Return the name of a model or run without the settings that octweb added to it."""
+    return _name_parts(named)[0]
+
+
+@register.filter
+def name_settings(named: Any) -> str:
+    """Return the settings that octweb added to the name of a model or run, or ""."""
+    return _name_parts(named)[1]
+
+
 @register.inclusion_tag("_named.html")
 def named_link(url: str, name: Any, method: str) -> dict[str, str]:
     """Render a link to a run or model. The settings in an automatic name are shown beside the link."""

@@ -14,12 +14,13 @@ from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.actions import return_step
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.page.scene import ModelScene
+from trainer.methods.base import stated_penalty
 from trainer.tree.changes import tree_changes
+from trainer.tree.numbers import count_words, percent_text
 
 SHOWN = 30
 CHANGES_SHOWN = 10
 ROWS_COUNTED = 3  # pairs of versions; few, because each pair needs the rows of two models
-SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology")
 
 
 def count_versions(scene: ModelScene) -> int | None:
@@ -90,10 +91,15 @@ def asked_back(scene: ModelScene) -> ReviewEvent | None:
 
 
 def _settings(parameters: dict[str, Any]) -> list[str]:
-    unlimited = ["any depth"] if parameters.get("depth", 0) is None else []
-    return unlimited + [
-        f"{name.replace('_', ' ')} {parameters[name]}" for name in SETTINGS if parameters.get(name) not in (None, "")
-    ]
+    """Return the settings that shape a tree, in plain words."""
+    depth = parameters.get("depth", 0)
+    words = ["any depth"] if depth is None else []
+    words += [f"at most {count_words(depth, 'question')} in a row"] if depth else []
+    words += [f"at most {count_words(most, 'leaf', 'leaves')}"] if (most := parameters.get("max_leaves")) else []
+    words += [f"each leaf wins {percent_text(penalty)} of the rows"] if (penalty := stated_penalty(parameters)) else []
+    words += [f"at least {least} rows in a leaf"] if (least := parameters.get("min_leaf") or 1) > 1 else []
+    words += [f"topology {parameters['topology']}"] if parameters.get("topology") else []
+    return words
 
 
 def _visible(scene: ModelScene) -> Any:

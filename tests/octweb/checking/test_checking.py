@@ -71,6 +71,10 @@ def test_a_model_with_held_out_rows_is_proved_on_its_page(trained, client, owner
     assert job.verdict == "proved", job.lines
     text = client.get(f"/models/{model.pk}/check/").content.decode()
     assert "Verdict: proved" in text
+    certificate = json.loads(model.document)["certificate"]
+    wrong = certificate["n"] - certificate["correct"]
+    assert f"Counted again: {wrong} of {certificate['n']} training rows are wrong." in text
+    assert "no tree that was searched is better" in text
     for claim in ("metrics cross_validation", "metrics test", "rows held out", "scope", "bound"):
         assert f"<td>{claim}</td>" in text
     assert client.post(f"/models/{model.pk}/check/start/").status_code == 302

@@ -85,7 +85,7 @@ def test_the_preview_says_what_will_be_left_out(page):
     url = start(page, GAPS)
     text = page.get(url, {"target": "label"}).content.decode()
     assert "All 30 rows can be used:" in text
-    assert "With “drop” 27 rows train." in " ".join(text.split())
+    assert "If these rows are left out, 27 rows train." in " ".join(text.split())
     assert "Column &#x27;id&#x27; was left out: its texts name the rows" in text
     assert "Column &#x27;empty&#x27; was left out: it has no value" in text
     mark = seen(page, url)

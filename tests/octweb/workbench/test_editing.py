@@ -432,7 +432,7 @@ def test_model_of_any_depth_says_so_and_has_no_workbench(owner, dataset, client)
     client.force_login(owner)
     history = client.get(reverse("registry:detail", args=[model.pk]), {"mode": "history"}).content.decode()
     assert "all trees of any depth with" in history
-    assert "Exact search, any depth, leaf penalty 0.05" in history
+    assert "Exact search, any depth, each leaf wins 5\u202f% of the rows" in history
     with pytest.raises(ParameterError, match="depth: the workbench and good trees need a number of questions"):
         actions.open_for(owner=owner, model=model)
 
