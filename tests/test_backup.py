@@ -1,17 +1,23 @@
-"""The scripts of docs/deploy.md restore a backup completely, in another place."""
+"""Backups are consistent, restore completely, and are refused when damaged, before anything is touched."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+import threading
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from octweb.core import backup as backups
+from octweb.core import spool
+from octweb.core.faults import BackupError
 from tests.conftest import ROOT
-
-pytestmark = pytest.mark.slow
 
 FILL = """
 import io, json, django; django.setup()
@@ -20,7 +26,7 @@ from django.core.management import call_command
 from octweb.datasets import actions
 from tests.octweb.runs.conftest import CSV
 call_command("migrate", interactive=False, verbosity=0)
-user = get_user_model().objects.create_user("olga", password="a long password")
+user = get_user_model().objects.create_superuser("olga", password="a long password")
 actions.create(owner=user, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
 """
 LOOK = """
@@ -31,6 +37,7 @@ from octweb.datasets import actions
 from octweb.datasets.models import Dataset
 user, dataset = get_user_model().objects.get(), Dataset.objects.get()
 table, labels = actions.load(dataset)  # checks the digest of the file
+get_user_model().objects.create_user("next").delete()  # ids go on after those of the backup
 print(json.dumps({"password": user.check_password("a long password"), "rows": len(table), "key": str(settings.SECRET_KEY),
     "file": dataset.file.path}))
 """
@@ -40,46 +47,230 @@ def call(environment, *command: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200)
 
 
+def manage(environment, *arguments: str) -> subprocess.CompletedProcess:
+    return call(environment, sys.executable, "manage.py", *arguments)
+
+
 @pytest.fixture
 def place(tmp_path):
-    """Provide the environment of an installation with this data folder.
+    """Provide the environment of an installation with this data folder, on SQLite or the PostgreSQL of `url`."""
 
-    DATABASE_URL is set only if the test names one.
-    """
-
-    def at(name: str) -> dict[str, str]:
+    def at(name: str, url: str = "") -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("OCTWEB_", "DATABASE_URL"))}
-        return kept | {
-            "OCTWEB_DATA_DIR": str(tmp_path / name),
-            "DJANGO_SETTINGS_MODULE": "octweb.settings",
-            "PYTHON": sys.executable,
-        }
+        if url:
+            (tmp_path / f"{name}.url").write_text(url + "\n")
+            kept["DATABASE_URL_FILE"] = str(tmp_path / f"{name}.url")
+        return kept | {"OCTWEB_DATA_DIR": str(tmp_path / name), "DJANGO_SETTINGS_MODULE": "octweb.settings"}
 
     return at
 
 
-def test_what_was_backed_up_is_there_after_restoring(place, tmp_path):
-    before = place("before")
-    after = place("after")
+def databases() -> list[str]:
+    """Return the kinds of database that can be tried here."""
+    return ["sqlite", "postgresql"] if os.environ.get("DATABASE_URL", "").startswith("postgres") else ["sqlite"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", databases())
+def test_what_was_backed_up_is_there_after_restoring(place, tmp_path, kind):
+    urls = ["", ""]
+    if kind == "postgresql":
+        urls = [new_database(name) for name in ("before", "after")]
+    before = place("before", urls[0])
+    after = place("after", urls[1])
     copy = str(tmp_path / "copy")
     filled = call(before, sys.executable, "-c", FILL + LOOK)
     assert filled.returncode == 0, filled.stderr
-    done = call(before, "deploy/backup.sh", copy)
+    done = manage(before, "backup", copy)
     assert done.returncode == 0, done.stderr
     assert oct(os.stat(copy).st_mode & 0o777) == "0o700"
-    # a relative folder is meant from where one stands, and the program of the installation is used all the same
-    near = [str(ROOT / "deploy" / "backup.sh"), "near"]
-    done = subprocess.run(near, cwd=tmp_path, env=before, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "near" / "octweb.sqlite3").exists()
-    done = call(after, "deploy/restore.sh", copy)
+    assert "The backup is whole" in manage(after, "restore", copy, "--check").stdout
+    assert not (tmp_path / "after").exists()
+    done = manage(after, "restore", copy)
     assert done.returncode == 0, done.stderr
     seen = [json.loads(one.stdout.splitlines()[-1]) for one in (filled, call(after, sys.executable, "-c", LOOK))]
     assert seen[1]["file"].startswith(str(tmp_path / "after"))
     assert [s | {"file": ""} for s in seen] == [{"password": True, "rows": 120, "key": seen[0]["key"], "file": ""}] * 2
-    # what exists is not overwritten, and a damaged copy is refused
-    assert call(after, "deploy/restore.sh", copy).returncode != 0
-    with open(os.path.join(copy, "octweb.sqlite3"), "r+b") as stream:
-        stream.seek(100)
-        stream.write(b"damage")
-    assert call(place("other"), "deploy/restore.sh", copy).returncode != 0
+    # what exists is overwritten only on request
+    refused = manage(after, "restore", copy)
+    assert (refused.returncode, "add --overwrite. Nothing was changed" in refused.stderr) == (1, True)
+    assert manage(after, "restore", copy, "--overwrite").returncode == 0
+    again = json.loads(call(after, sys.executable, "-c", LOOK).stdout.splitlines()[-1])
+    assert again == seen[1]
+    upgraded = manage(after, "upgrade", "--backup", str(tmp_path / "before-upgrade"))
+    assert (upgraded.returncode, upgraded.stderr) == (0, "")
+    assert "Migrations to apply: none\nThe main pages answer." in upgraded.stdout
+
+
+def new_database(name: str) -> str:
+    """Create an empty database on the server of DATABASE_URL, and return its address."""
+    import psycopg
+
+    url = os.environ["DATABASE_URL"]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE IF EXISTS "backup_{name}"')
+        connection.execute(f'CREATE DATABASE "backup_{name}"')
+    return url.rpartition("/")[0] + f"/backup_{name}"
+
+
+@pytest.fixture
+def installation(settings, tmp_path, monkeypatch):
+    """Provide a small SQLite installation: its database has one table besides that of the migrations."""
+    data = tmp_path / "data"
+    (data / "files" / "datasets").mkdir(parents=True)
+    (data / "files" / "datasets" / "a.csv").write_text("a,b\n1,2\n")
+    (data / "spool").mkdir()
+    (data / "spool" / "s.frames").write_bytes(b"frames")
+    (data / "secret_key").write_text("a key")
+    settings.DATA_DIR = data
+    settings.DOSSIER_KEY = data / "dossier_key.pem"
+    settings.STORAGES = {
+        "default": {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": str(data / "files")},
+        },
+        "staticfiles": settings.STORAGES["staticfiles"],
+    }
+    path = data / "octweb.sqlite3"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE django_migrations (app TEXT, name TEXT)")
+        database.execute("INSERT INTO django_migrations VALUES ('auth', '0001_initial')")
+        database.execute("CREATE TABLE pair (x INTEGER, y INTEGER)")
+        database.commit()
+    monkeypatch.setitem(backups.database_copy.connection.settings_dict, "NAME", str(path))
+    monkeypatch.setattr(backups.database_copy, "has_tables", path.exists)
+    return data
+
+
+sqlite_only = pytest.mark.skipif(databases() != ["sqlite"], reason="writes a SQLite file")
+
+
+@sqlite_only
+def test_backup_during_writes_is_consistent(installation, tmp_path):
+    """Each transaction of the writer adds two equal numbers, and a file whose number the database names."""
+    stop = threading.Event()
+
+    def write():
+        number = 0
+        with closing(sqlite3.connect(installation / "octweb.sqlite3", timeout=20)) as database:
+            while not stop.is_set():
+                number += 1
+                (installation / "files" / f"{number}.csv").write_text(str(number))
+                with database:
+                    database.execute("INSERT INTO pair VALUES (?, 0)", [number])
+                    database.execute("UPDATE pair SET y = x WHERE x = ?", [number])
+                if number > 20:  # deleted, first its row and then its file
+                    with database:
+                        database.execute("DELETE FROM pair WHERE x = ?", [number - 20])
+                    (installation / "files" / f"{number - 20}.csv").unlink()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for i in range(5):
+            folder = tmp_path / f"copy-{i}"
+            backups.write_backup(folder)
+            with closing(sqlite3.connect(folder / "database" / "database.sqlite3")) as copy:
+                pairs = copy.execute("SELECT x, y FROM pair").fetchall()
+            assert all(x == y for x, y in pairs)
+            assert pairs == [] or max(x for x, _ in pairs) - min(x for x, _ in pairs) <= 21
+    finally:
+        stop.set()
+        writer.join()
+    names = {path.name for path in (folder / "files").iterdir()}
+    assert {f"{x}.csv" for x, _ in pairs[5:]} <= names
+    backups.read_backup(folder)
+
+
+def _cut(folder: Path) -> None:
+    path = folder / "database" / "database.sqlite3"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _flip(folder: Path) -> None:
+    path = folder / "files" / "datasets" / "a.csv"
+    path.write_text("a,b\n1,3\n")
+
+
+def _change_manifest(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace("auth", "axes"))
+
+
+def _cut_manifest(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text()[:200])
+
+
+DAMAGES = {
+    "'database/database.sqlite3' has changed": _cut,
+    "'files/datasets/a.csv' has changed": _flip,
+    "'secret_key' is missing": lambda folder: (folder / "secret_key").unlink(),
+    "was changed": _change_manifest,
+    "is damaged": _cut_manifest,
+    "not a complete backup": lambda folder: (folder / "manifest.json").unlink(),
+}
+
+
+@sqlite_only
+@pytest.mark.parametrize("words", DAMAGES)
+def test_damaged_backup_is_refused(installation, tmp_path, words):
+    folder = tmp_path / "copy"
+    backups.write_backup(folder)
+    backups.read_backup(folder)
+    DAMAGES[words](folder)
+    with pytest.raises(BackupError, match=words):
+        backups.read_backup(folder)
+
+
+@sqlite_only
+def test_backup_of_a_newer_version_is_refused(installation, tmp_path):
+    with closing(sqlite3.connect(installation / "octweb.sqlite3")) as database, database:
+        database.execute("INSERT INTO django_migrations VALUES ('runs', '9999_later')")
+    backups.write_backup(tmp_path / "copy")
+    with pytest.raises(BackupError, match=r"'runs\.9999_later' is unknown here"):
+        backups.read_backup(tmp_path / "copy")
+
+
+@sqlite_only
+def test_restore_overwrites_only_on_request(installation, tmp_path):
+    backups.write_backup(tmp_path / "copy")
+    backup = backups.read_backup(tmp_path / "copy")
+    (installation / "files" / "datasets" / "a.csv").write_text("changed")
+    (installation / "files" / "later.csv").write_text("later")
+    (installation / "secret_key").write_text("another key")
+    with pytest.raises(BackupError, match=r"the database, the folder .*secret_key") as refused:
+        backups.restore_backup(backup, overwrite=False)
+    assert "Nothing was changed" in str(refused.value)
+    assert (installation / "files" / "datasets" / "a.csv").read_text() == "changed"
+    backups.restore_backup(backup, overwrite=True)
+    assert (installation / "files" / "datasets" / "a.csv").read_text() == "a,b\n1,2\n"
+    assert (installation / "secret_key").read_text() == "a key"
+    assert (spool.folder() / "s.frames").read_bytes() == b"frames"
+    assert sorted(path.name for path in (installation / "files").iterdir()) == ["datasets"]
+    # into an empty place
+    shutil.rmtree(installation)
+    backups.restore_backup(backup, overwrite=False)
+    assert (installation / "files" / "datasets" / "a.csv").read_text() == "a,b\n1,2\n"
+    with closing(sqlite3.connect(installation / "octweb.sqlite3")) as database:
+        assert database.execute("SELECT count(*) FROM django_migrations").fetchone() == (1,)
+
+
+@sqlite_only
+def test_killed_or_failed_backup_leaves_no_folder(installation, tmp_path, monkeypatch):
+    (tmp_path / ".copy.part" / "files").mkdir(parents=True)  # of one that was killed
+    (tmp_path / ".copy.part" / "files" / "old.csv").touch()
+    with pytest.raises(BackupError, match="exists already"):
+        backups.write_backup(installation)
+
+    def fail(folder):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backups.database_copy, "copy_database", fail)
+        with pytest.raises(OSError, match="No space"):
+            backups.write_backup(tmp_path / "copy")
+    assert not [path for path in tmp_path.iterdir() if "copy" in path.name]
+    manifest = backups.write_backup(tmp_path / "copy")
+    assert "files/old.csv" not in manifest["entries"]

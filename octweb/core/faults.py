@@ -11,3 +11,7 @@ class DamagedDocument(ModelFileError):
 
 class StoreUnavailable(DataError):
     """The file store does not respond."""
+
+
+class BackupError(Exception):
+    """A backup cannot be written or restored."""

@@ -1,0 +1,203 @@
+"""Back up database, files and secrets into a folder, and restore them.
+
+A backup is complete once it has its name: it is written beside it and then renamed. `manifest.json` has the size and
+SHA-256 of each file, and of itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+
+from octweb.core import database_copy, spool
+from octweb.core.faults import BackupError
+from trainer.version import VERSION
+
+MANIFEST = "manifest.json"
+FORMAT = "octweb-backup"
+CHUNK_BYTES = 1 << 20
+FILES = "files"
+SPOOL = "spool"  # answers of approved models that no worker has collected yet
+STAGED = ".restoring"
+REPLACED = ".replaced"
+
+
+class Backup(NamedTuple):
+    """A verified backup and its manifest."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+
+def files_folder() -> Path | None:
+    """Return the folder of uploads, or None if they are in a bucket."""
+    try:
+        return Path(default_storage.path(""))
+    except NotImplementedError:
+        return None
+
+
+def _keys() -> dict[str, Path]:
+    """Return the files of keys by their names in a backup."""
+    return {"secret_key": settings.DATA_DIR / "secret_key", "dossier_key.pem": settings.DOSSIER_KEY}
+
+
+def write_backup(target: Path) -> dict[str, Any]:
+    """Write a backup while octweb runs, and return its manifest. Raises BackupError.
+
+    Files and records are copied before the database and again after it, because both may be removed meanwhile. Stored
+    files never change. The collector skips records that it has collected before.
+    """
+    if target.exists():
+        raise BackupError(f"'{target}' exists already. Name a new folder.")
+    if not database_copy.has_tables():
+        raise BackupError("There is no database to back up. Check OCTWEB_DATA_DIR or DATABASE_URL.")
+    partial = target.with_name(f".{target.name}.part")
+    shutil.rmtree(partial, ignore_errors=True)  # of a backup that was killed
+    partial.mkdir(mode=0o700, parents=True)
+    try:
+        _copy_new(files_folder(), partial / FILES)
+        _copy_new(spool.folder(), partial / SPOOL)
+        (partial / "database").mkdir()
+        description = database_copy.copy_database(partial / "database")
+        _copy_new(files_folder(), partial / FILES)
+        _copy_new(spool.folder(), partial / SPOOL, again=True)
+        for name, path in _keys().items():
+            if path.is_file():
+                shutil.copyfile(path, partial / name)
+        manifest = {
+            "format": FORMAT,
+            "format_version": 1,
+            "octweb": VERSION,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "database": description,
+            "files": "included" if files_folder() else settings.FILES,
+            "entries": {str(path.relative_to(partial)): _entry(path) for path in _files(partial)},
+        }
+        manifest["digest"] = _digest(manifest)
+        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        os.sync()  # a backup must survive a power failure once it has its name
+        partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return manifest
+
+
+def _files(folder: Path | None) -> Iterator[Path]:
+    """Yield the files of a folder, without those of a restore that was killed."""
+    for path in sorted(folder.rglob("*")) if folder else ():
+        if path.is_file() and not path.is_symlink() and not {STAGED, REPLACED} & set(path.parts):
+            yield path
+
+
+def _copy_new(source: Path | None, target: Path, *, again: bool = False) -> None:
+    """Copy the files that are not in `target`, or with `again` all. Files that vanish meanwhile are left out."""
+    for path in _files(source):
+        assert source is not None
+        place = target / path.relative_to(source)
+        if place.exists() and not again:
+            continue
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(path, place)
+        except FileNotFoundError:
+            continue
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    content = {name: value for name, value in manifest.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def read_backup(folder: Path) -> Backup:
+    """Verify a backup completely without changing anything. Raises BackupError."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BackupError(
+            f"'{folder}' is not a complete backup: {MANIFEST} cannot be read ({error.strerror})."
+        ) from None
+    except ValueError:
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise BackupError(f"{MANIFEST} in '{folder}' is damaged or not of a backup. Use another backup.")
+    if manifest["format_version"] != 1:
+        raise BackupError("The backup has a newer format. Restore it with the version of octweb that made it.")
+    if manifest.get("digest") != _digest(manifest):
+        raise BackupError(f"{MANIFEST} in '{folder}' was changed. Use another backup.")
+    for name, entry in manifest["entries"].items():
+        path = folder / name
+        if not path.is_file():
+            raise BackupError(f"The backup is incomplete: '{name}' is missing. Use another backup.")
+        if _entry(path) != entry:
+            raise BackupError(f"The backup is damaged: '{name}' has changed. Use another backup.")
+    database_copy.check_database(folder / "database", manifest["database"])
+    return Backup(folder, manifest)
+
+
+def existing_parts() -> list[str]:
+    """Return what a restore would overwrite, in words."""
+    parts = [f"the folder '{folder}'" for folder in (files_folder(), spool.folder()) if any(_files(folder))]
+    parts += [f"'{path}'" for path in _keys().values() if path.exists()]
+    return ["the database", *parts] if database_copy.has_tables() else parts
+
+
+def restore_backup(backup: Backup, *, overwrite: bool) -> None:
+    """Restore a verified backup. Raises BackupError if something exists and must not be overwritten.
+
+    Everything is copied first and then renamed, so an error before that changes nothing.
+    """
+    if not overwrite and (existing := existing_parts()):
+        raise BackupError(
+            f"This would overwrite {', '.join(existing)}. Choose an empty place, or add --overwrite. Nothing was changed."
+        )
+    if backup.manifest["files"] == "included" and files_folder() is None:
+        raise BackupError("The backup has files, and OCTWEB_FILES names a bucket. Set OCTWEB_FILES to a folder.")
+    folders = {FILES: files_folder(), SPOOL: spool.folder()}
+    staged = [(_stage(backup.folder / name, folder), folder) for name, folder in folders.items() if folder]
+    database_copy.restore_database(backup.folder / "database", backup.manifest["database"])
+    for new, folder in staged:
+        _swap(new, folder)
+    for name, path in _keys().items():
+        if (backup.folder / name).is_file():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new = path.with_name(path.name + STAGED)
+            shutil.copyfile(backup.folder / name, new)
+            os.replace(new, path)
+
+
+def _stage(source: Path, folder: Path) -> Path:
+    """Copy a folder of the backup into a hidden folder beside the files that it replaces. Return that folder."""
+    new = folder / STAGED
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700, parents=True)
+    _copy_new(source if source.is_dir() else None, new)
+    return new
+
+
+def _swap(new: Path, folder: Path) -> None:
+    """Replace the content of a folder, which may be a mount and is not renamed itself."""
+    old = folder / REPLACED
+    old.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        if path not in (new, old):
+            os.replace(path, old / path.name)
+    for path in new.iterdir():
+        os.replace(path, folder / path.name)
+    new.rmdir()
+    shutil.rmtree(old)

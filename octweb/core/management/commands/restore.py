@@ -1,0 +1,36 @@
+"""Restore a backup: `manage.py restore FOLDER`."""
+
+from pathlib import Path
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.core.backup import read_backup, restore_backup
+from octweb.core.faults import BackupError
+
+
+class Command(BaseCommand):
+    help = "Verify a backup and restore it into an empty place. Stop web server and workers first."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser):
+        parser.add_argument("folder", metavar="FOLDER", type=Path, help="a folder that `backup` wrote")
+        parser.add_argument(
+            "--overwrite", action="store_true", help="replace the database, files and secrets that exist"
+        )
+        parser.add_argument("--check", action="store_true", help="only verify the backup")
+
+    def handle(self, *args, **options):
+        try:
+            backup = read_backup(options["folder"].absolute())
+            made = f"octweb {backup.manifest['octweb']}, {backup.manifest['created']}"
+            if options["check"]:
+                self.stdout.write(f"The backup is whole ({made}).")
+                return
+            restore_backup(backup, overwrite=options["overwrite"])
+        except BackupError as error:
+            raise CommandError(str(error)) from None
+        call_command("migrate", interactive=False, verbosity=0)
+        self.stdout.write(f"Restored ({made}). Start the web server and the workers.")
+        if backup.manifest["files"] != "included":
+            self.stdout.write(f"Uploads were in {backup.manifest['files']} and are not part of the backup.")
