@@ -19,6 +19,7 @@ from octweb.home.glossary import glossary_page
 from octweb.home.search import search_page
 from octweb.home.start import start_sample
 from octweb.home.views import home
+from octweb.jobs import collector as service_collector  # noqa: F401  (registers a collector for /metrics)
 from octweb.life import collector  # noqa: F401  (registers a collector for /metrics)
 from octweb.notify.views import wishes
 from octweb.runs.views import run_list

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from django.db import DatabaseError
 from django.http import Http404
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -147,6 +148,7 @@ def _status(error: Exception, api: str) -> int:
 
 # collectors that read the database at each scrape, so all processes report the same; modules register theirs on import
 STORED = CollectorRegistry(auto_describe=False)
+SERVICE = CollectorRegistry(auto_describe=False)  # collectors that do without a database if it does not respond
 
 
 def exposition() -> bytes:
@@ -155,4 +157,12 @@ def exposition() -> bytes:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
         MultiProcessCollector(registry)
-    return generate_latest(registry) + generate_latest(STORED)
+    return b"".join(generate_latest(part) for part in (registry, SERVICE)) + _stored()
+
+
+def _stored() -> bytes:
+    """Return the metrics from the database, or nothing if it does not respond, which octweb_ready reports."""
+    try:
+        return generate_latest(STORED)
+    except DatabaseError:
+        return b""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
+from django.db import DatabaseError, connection
+from django.utils import timezone
 from prometheus_client import REGISTRY
 
+from octweb.checking.models import ModelCheck
+from octweb.jobs.models import WorkerBeat
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +69,54 @@ def test_who_may_read_them(client, client_of, settings, owner, staff, approved):
     settings.METRICS_TOKEN = "a long secret"
     assert client.get("/metrics", headers={"authorization": "Bearer a long secret"}).status_code == 200
     assert client.get("/metrics", headers={"authorization": "Bearer another"}).status_code == 403
+
+
+def test_service_metrics_count_jobs_workers_and_parts(client, settings, approved, monkeypatch):
+    settings.METRICS_TOKEN = "a long secret"
+    now = timezone.now()
+    for status, minutes in (("queued", 3), ("queued", 1), ("failed", 9)):
+        check = ModelCheck.objects.create(owner=approved.owner, model=approved, status=status)
+        ModelCheck.objects.filter(pk=check.pk).update(created=now - timedelta(minutes=minutes))
+    WorkerBeat.objects.create(name="here", seen_at=now)
+    WorkerBeat.objects.create(name="gone", seen_at=now - timedelta(hours=1))
+
+    def scrape() -> dict[str, float]:
+        answer = client.get("/metrics", headers={"authorization": "Bearer a long secret"})
+        assert answer.status_code == 200
+        lines = [line for line in answer.content.decode().splitlines() if line.startswith("octweb_")]
+        return {name: float(number) for name, number in (line.rsplit(" ", 1) for line in lines)}
+
+    sample = scrape()
+    assert sample['octweb_jobs{kind="modelcheck",status="queued"}'] == 2
+    assert sample['octweb_jobs{kind="modelcheck",status="failed"}'] == 1
+    assert sample['octweb_jobs{kind="modelcheck",status="running"}'] == 0
+    assert 180 <= sample['octweb_oldest_queued_seconds{kind="modelcheck"}'] < 240
+    assert sample["octweb_workers"] == 1
+    assert sample['octweb_ready{part="database"}'] == 1
+    assert 0 < sample["octweb_disk_free_bytes"] < sample["octweb_disk_total_bytes"]
+    assert sample["octweb_database_bytes"] > 10_000
+    assert sample["octweb_web_processes"] >= 1
+    assert sample["octweb_web_resident_bytes"] > 10_000_000
+
+    def gone(*arguments):
+        raise DatabaseError
+
+    monkeypatch.setattr(connection, "cursor", gone)
+    sample = scrape()
+    assert sample['octweb_ready{part="database"}'] == 0
+    assert "octweb_workers" not in sample
+    assert sample["octweb_web_processes"] >= 1
+
+
+def test_dashboard_shows_only_metrics_that_exist(client, media, staff):
+    client.force_login(staff)
+    known = set(re.findall(r"^# TYPE (\w+) ", client.get("/metrics").content.decode(), re.MULTILINE))
+    dashboard = json.loads((ROOT / "deploy" / "grafana.json").read_text())
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    named = {name for text in expressions for name in re.findall(r"octweb_\w+", text)}
+    assert len(named) > 12
+    assert {name.removesuffix("_bucket") for name in named} - known == set()
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
 
 
 def test_several_processes_answer_with_the_sum(tmp_path):
