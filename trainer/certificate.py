@@ -26,6 +26,9 @@ class Guarantee(StrEnum):
 
     TREE = "tree"  # the whole tree is optimal in the search space
     SPLITS = "splits"  # every split is optimal for the rows that reach it; nothing is claimed about the tree
+    SUBTREES = (
+        "subtrees"  # every small subtree is optimal for the rows that reach it; nothing is claimed about the tree
+    )
     HEURISTIC = "heuristic"
 
 
@@ -44,6 +47,7 @@ class Evidence(StrEnum):
     CASES = "cases"  # a case analysis proved the optimum, so no solver ran
     MIP = "mip"
     SUBSET_SEARCH = "subset-search"
+    SUBTREES = "subtrees"  # height of the small subtrees, and those that are not proved
     TOPOLOGY_CHOICE = "topology-choice"
     GREEDY = "greedy"
     COUNTS = "counts"  # the counts that replaced rows, see trainer.counts
@@ -110,6 +114,8 @@ class Certificate:
         Size of the tree.
     splits_proved, splits : int, optional
         Proved splits and all of them, if the method proves each split.
+    subtrees_proved, subtrees : int, optional
+        Proved small subtrees and all of them, if the method proves each small subtree.
     leaf_penalty, coefficient_penalty : str
         Penalties of a leaf and of a coefficient, as decimals.
     seconds : float
@@ -142,6 +148,8 @@ class Certificate:
     scope: str = ""
     splits_proved: int | None = None
     splits: int | None = None
+    subtrees_proved: int | None = None
+    subtrees: int | None = None
     correct: int = 0
     n: int = 0
     leaves: int = 0
@@ -179,6 +187,9 @@ class Certificate:
         record["evidence"] = list(self.evidence)
         for name in ("weight_error", "note", "costs", "column_prices", "weights", "counts"):
             if not record[name]:
+                del record[name]
+        for name in ("subtrees_proved", "subtrees"):
+            if record[name] is None:
                 del record[name]
         return {key: _finite(value) for key, value in record.items()}
 

@@ -9,6 +9,7 @@ from trainer.errors import ParameterError
 from trainer.families.bivariate import method as bivariate
 from trainer.families.exact import method as exact
 from trainer.families.greedy import cart, oc1
+from trainer.families.local import method as local_search
 from trainer.families.mip import bendoct, bendoct_accelerated, binoct, flowoct, oct
 from trainer.families.numeric import method as exact_numeric
 from trainer.families.oblique import cut_h, cutw_h, oct_h, s_oct
@@ -20,6 +21,7 @@ METHODS: tuple[Method, ...] = (
     cart.METHOD,
     oc1.METHOD,
     bivariate.METHOD,
+    local_search.METHOD,
     exact.METHOD,
     exact_numeric.METHOD,
     flowoct.METHOD,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainer.training.claims import SPLITS_TIP
+from trainer.training.claims import SPLITS_TIP, SUBTREES_TIP
 
 UNFINISHED_TIP = "The search ended, or is still going, before the proof was complete. A better tree may exist, but not better than the bound."
 HEURISTIC_TIP = "Built step by step. Nothing is claimed about how close the whole tree is to the best one."
@@ -35,6 +35,7 @@ STATES = {
         "If it runs to its end, this method proves that no tree of its search space is better.",
     ),
     "can_prove_splits": Badge("heur", "check", "Proves each split", SPLITS_TIP),
+    "can_prove_subtrees": Badge("heur", "check", "Proves small subtrees", SUBTREES_TIP),
     "queued": Badge("plain", "", "Queued", "Waits for a free worker."),
     "running": Badge("run", "pulse", "Running", "The best tree so far is kept if you stop."),
     "succeeded": Badge("plain", "check", "Finished", "It has ended, and its result is stored."),

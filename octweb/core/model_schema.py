@@ -83,7 +83,7 @@ TRAIN_RECORD: Schema = {
 REPEATED = (
     "method", "objective", "bound", "gap", "mip_gap", "unproved", "scope", "note", "correct", "n", "depth",
     "leaves", "seconds", "nodes", "solver", "solver_version", "warm_start_objective", "cuts", "splits",
-    "splits_proved",
+    "splits_proved", "subtrees", "subtrees_proved",
 )  # fmt: skip
 METRICS: Schema = {
     "type": "object",

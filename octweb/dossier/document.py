@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 
 from octweb.core import badges
 from octweb.core.methods import title_of
-from trainer.training.claims import splits_claim, splits_words
+from trainer.training.claims import parts_claim
 from trainer.tree.nodes import Tree
 from trainer.tree.render import paper
 
@@ -85,9 +85,9 @@ def _check_summary(record: Mapping[str, Any]) -> str:
 
 def _badge(claim: Mapping[str, Any]) -> tuple[str, str]:
     """Return the style and the words of the claim."""
-    splits = splits_claim(claim)
-    if splits is not None:
-        return ("proved" if splits[0] == splits[1] else "gap"), splits_words(*splits)
+    parts = parts_claim(claim)
+    if parts is not None:
+        return ("proved" if parts.proved == parts.total else "gap"), parts.words
     return badges.LOOK[claim["kind"]][0], claim["words"]
 
 

@@ -21,7 +21,7 @@ from trainer.evaluate import FoldRecord, NestedEstimate, OneStandardErrorChoice,
 from trainer.evaluate.intervals import Interval, wilson
 from trainer.evaluate.tables import cost_interval_of
 from trainer.registry import get
-from trainer.training.claims import read_claim, splits_claim, splits_words
+from trainer.training.claims import parts_claim, read_claim
 from trainer.tree.file import from_json
 from trainer.tree.numbers import number_text
 from trainer.tree.render.outline import tree_outline
@@ -344,9 +344,9 @@ def _claim(candidate: Candidate) -> dict[str, Any] | None:
     if not summary:
         return None
     certificate = {"guarantee": get(candidate.method).guarantee, **summary}
-    splits = splits_claim(certificate)
-    if splits is not None:
-        return {"kind": "splits", "words": splits_words(*splits), "proved": splits[0], "total": splits[1]}
+    parts = parts_claim(certificate)
+    if parts is not None:
+        return {"kind": "parts", "words": parts.words, "proved": parts.proved, "total": parts.total}
     claim = read_claim(certificate)
     claim_record = {"kind": claim.kind, "words": claim.words}
     return claim_record | {"gap": summary.get("gap")} if claim.kind == "gap" else claim_record

@@ -51,6 +51,10 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
         return Standing(
             right=right, more="Each question is the best for its rows; nothing is proved of the whole tree."
         )
+    if method.guarantee is Guarantee.SUBTREES:
+        return Standing(
+            right=right, more="Small subtrees are the best for their rows; nothing is proved of the whole tree."
+        )
     if method.guarantee is not Guarantee.TREE:
         return Standing(right=right, more="How many more are possible is not known: this method proves nothing.")
     objective = facts.get("objective")

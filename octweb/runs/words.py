@@ -178,6 +178,8 @@ def _headline(method: Method, values: Mapping[str, Any]) -> str:
         return f"Finds the best tree {size}"
     if method.guarantee is Guarantee.SPLITS:
         return f"Builds a tree {size}, each question the best one for its rows"
+    if method.guarantee is Guarantee.SUBTREES:
+        return f"Builds a tree {size}, and replaces its small subtrees by the best ones until none improves"
     return f"Builds a tree {size}, step by step"
 
 
@@ -249,6 +251,8 @@ def _proof(method: Method, values: Mapping[str, Any]) -> str:
         return f"Proves that no tree of {size} {better}{near}, or says how much better one could still be."
     if method.guarantee is Guarantee.SPLITS:
         return "Proves each question; nothing is claimed about the tree as a whole."
+    if method.guarantee is Guarantee.SUBTREES:
+        return "Proves small subtrees, each for its rows; nothing is claimed about the tree as a whole."
     return "Nothing is claimed about how close it is to the best tree."
 
 

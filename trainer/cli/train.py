@@ -34,10 +34,10 @@ from trainer.registry import METHODS, get
 from trainer.training.claims import (
     cost_sentence,
     goal_sentence,
+    parts_claim,
     price_sentence,
     reward_sentence,
     size_sentence,
-    splits_words,
     weight_sentence,
 )
 from trainer.training.estimate import FitEstimate, estimate_fit, trainings_words
@@ -234,9 +234,10 @@ def _print_tree(model: ModelFile, c: Certificate, summary: dict[str, Any]) -> No
 
 
 def _proof_text(c: Certificate) -> str:
-    """Return bound and gap, or the number of splits that are proved."""
-    if c.splits is not None:
-        return splits_words(c.splits_proved or 0, c.splits)
+    """Return bound and gap, or the number of splits, or small subtrees, that are proved."""
+    parts = parts_claim(c.to_json())
+    if parts is not None:
+        return parts.words
     text = "no bound"
     if c.bound is not None and c.gap is not None:
         text = f"bound {c.bound:.6g}, gap {100 * c.gap:.3g} %"

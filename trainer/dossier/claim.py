@@ -38,7 +38,7 @@ def claim(file: ModelFile) -> dict[str, Any]:
             name: certificate.get(name)
             for name in (
                 "objective", "bound", "gap", "mip_gap", "status", "guarantee", "leaf_penalty", "splits",
-                "splits_proved", "unproved", "note", "seconds", "nodes", "solver", "solver_version",
+                "splits_proved", "subtrees", "subtrees_proved", "unproved", "note", "seconds", "nodes", "solver", "solver_version",
             )
         },
     }  # fmt: skip

@@ -169,6 +169,8 @@ class FoldRecord:
     gap: float | None = None
     splits: int | None = None
     splits_proved: int | None = None
+    subtrees: int | None = None
+    subtrees_proved: int | None = None
     error: str = ""
     test_share: float = 0.0
     second: int = -1
@@ -407,6 +409,8 @@ def _fold(task: _Task) -> FoldRecord:
         gap=certificate.gap,
         splits=certificate.splits,
         splits_proved=certificate.splits_proved,
+        subtrees=certificate.subtrees,
+        subtrees_proved=certificate.subtrees_proved,
         second_correct=_correct(result.tree, dataset, second),
         second_n=int(dataset.weights(second).sum()),
         base_correct=int(weights[codes[outside] == _most_frequent(dataset, inside)].sum()),

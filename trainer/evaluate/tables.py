@@ -435,9 +435,9 @@ def _score(records: Sequence[FoldRecord]) -> dict[str, Any]:
 def _count_proved(records: Sequence[FoldRecord]) -> float | None:
     if not records:
         return None
-    if all(r.splits is not None for r in records):
-        total = sum(r.splits or 0 for r in records)
-        return sum(r.splits_proved or 0 for r in records) / total if total else 1.0
+    if all(r.splits is not None or r.subtrees is not None for r in records):
+        total = sum(r.splits or r.subtrees or 0 for r in records)
+        return sum(r.splits_proved or r.subtrees_proved or 0 for r in records) / total if total else 1.0
     if all(r.gap is not None for r in records):
         return sum(r.status == "optimal" for r in records) / len(records)
     return None

@@ -34,7 +34,7 @@ from trainer.methods.capabilities import (
     Role,
     WorkbenchSupport,
 )
-from trainer.methods.cost import UNKNOWN_COST, CostModel
+from trainer.methods.cost import UNKNOWN_COST, CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.milo import BACKENDS
 from trainer.tree.nodes import Draft
@@ -288,10 +288,19 @@ class SizeSearch:
         Returns a `SizedDraft` for 1, 2, … leaves. A larger number never has more errors.
     without : tuple of str
         Parameters that it ignores, so that they must have their default.
+    deepest : int
+        The largest depth with a choice of the size.
+    most_seconds : float
+        Limit on the expected time of all folds, and on that of the trees of all sizes on all rows.
+    seconds : callable, optional
+        Seconds of the trees of all sizes, by `ProblemSize`; by default estimated from the cost of one search.
     """
 
     best: Callable[[Problem, Settings, Monitor], list[SizedDraft]]
     without: tuple[str, ...] = ()
+    deepest: int = 5  # a tree of this depth has 32 leaves
+    most_seconds: float = 10.0
+    seconds: Callable[[ProblemSize], float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

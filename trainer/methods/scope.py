@@ -17,6 +17,7 @@ from trainer.table import ColumnKind, distinct_bits
 LEAD = {
     Guarantee.TREE: "all trees with",
     Guarantee.SPLITS: "for each question that is marked as proved, all questions on at most two columns, in a tree with",
+    Guarantee.SUBTREES: "for each small subtree that is counted as proved, all subtrees in its place, in a tree with",
     Guarantee.HEURISTIC: "one tree, built step by step, with",
 }
 ANY_DEPTH_LEAD = "all trees of any depth with"

@@ -290,6 +290,88 @@ class BivariateTreeClassifier(TreeClassifier):
         random_state: int | None = ...,
     ) -> None: ...
 
+class LocalSearchClassifier(TreeClassifier):
+    """A deep tree in which exact searches replace small subtrees until no replacement helps.
+
+    Proves of each small subtree that no other small tree in its place is better; the tree as a whole is not proved.
+    Thousands of rows, tens of columns, many classes.
+
+    Parameters
+    ----------
+    depth : int from 0 to 20, default 10
+        The largest number of questions between the root and a leaf.
+    leaf_penalty : float from 0 to 0.999 or 'auto', default 'auto'
+        Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
+        'auto' chooses it by folds inside the training rows, so that the tree has as many leaves as help on unseen
+        rows. 0 allows every leaf, so the tree may learn noise.
+    height : int from 1 to 3, default 2
+        Subtrees with at most this many questions on a path are replaced by the best ones for their rows. 3 takes
+        much longer.
+    starts : int from 1 to 1,000, default 3
+        The search starts from this many greedy trees and keeps the best result.
+    min_leaf : int from 1 to 1,000,000,000, default 1
+        The smallest number of training rows that a leaf may have.
+    class_weight : {'none', 'balanced'}, default 'none'
+        'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.
+    costs : str, default ''
+        Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not
+        named are 0 for the true class and 1 for other answers. The search minimises the cost. The leaf penalty is
+        then a share of the cost of the best single answer.
+    cost_unit : str, default ''
+        The unit in which costs are given and reported, for example EUR.
+    time_limit : float from 0 to 604,800, default 600.0
+        The training stops after this time and keeps the best tree found, with its gap.
+    memory_limit : int from 64 to 1,000,000, default None
+        Memory the training may use; empty means only the server's limit.
+    threads : int from 1 to 256, default 1
+        Number of processor threads. The tree does not depend on it.
+    seed : int from 0 to 2,147,483,647, default 0
+        Fixes every random choice, so that the same run gives the same tree again.
+    unseen_missing : {'follow', 'refuse'}, default 'follow'
+        An empty cell in a column that had none in training goes to the side with more training rows, and the answer
+        is marked (follow); or the row gets no answer (refuse).
+    missing : {'learn', 'drop', 'refuse'} or dict of these by column, default 'learn'
+        How to handle empty cells. 'learn': splits learn where they go. 'drop': their rows are left out of the
+        training and get no prediction. 'refuse': they are an error. Columns that a dictionary does not name learn.
+    unknown : {'branch', 'warn', 'refuse', 'raise'}, default 'warn'
+        How `predict` handles a category that training did not have. 'warn': it warns once per column and answers
+        every question about the category with no. 'branch': the same without the warning. 'refuse' or 'raise': it
+        raises an error. Another spelling of a known category is not unknown. The saved model keeps the choice.
+
+    Notes
+    -----
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
+
+    References
+    ----------
+    Dunn (2018); Carreira-Perpiñán & Tavallali (2018).
+    """
+
+    def __init__(
+        self,
+        *,
+        depth: int = 10,
+        leaf_penalty: float | Literal["auto"] = "auto",
+        height: int = 2,
+        starts: int = 3,
+        min_leaf: int = 1,
+        class_weight: Literal["none", "balanced"] | Mapping[Any, float] | None = "none",
+        costs: str | Mapping[str, Any] = "",
+        cost_unit: str | Mapping[str, Any] = "",
+        time_limit: float = 600.0,
+        memory_limit: int | None = None,
+        threads: int = 1,
+        seed: int = 0,
+        unseen_missing: Literal["follow", "refuse"] = "follow",
+        missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
+        unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
+        max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
+        n_jobs: int | None = ...,
+        random_state: int | None = ...,
+    ) -> None: ...
+
 class ExactTreeClassifier(TreeClassifier):
     """The best tree of a small depth, proved: dynamic programming with branch and bound over yes/no questions.
 

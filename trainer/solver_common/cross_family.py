@@ -17,6 +17,7 @@ from trainer.tree.shapes import LabelledShape
 METHODS = "trainer.registry"
 SEARCH = "trainer.families.exact.search.solve"
 CONSTRAINED = "trainer.families.exact.search.constrained"
+INTERVALS = "trainer.families.numeric.intervals"
 
 
 class BinaryTreeFound(Protocol):
@@ -57,3 +58,14 @@ def solve_constrained(problem: BinaryProblem, constraints: Any, *, limits: Searc
     """Call `trainer.families.exact.search.constrained.solve_constrained`: the same under constraints. Raises InfeasibleError."""
     result: ConstrainedTreeFound = import_module(CONSTRAINED).solve_constrained(problem, constraints, limits=limits)
     return result
+
+
+def numeric_search(*arguments: Any) -> Any:
+    """Create a `trainer.families.numeric.intervals.NumericSearch`: the best tree over all thresholds for the rows of a node."""
+    return import_module(INTERVALS).NumericSearch(*arguments)
+
+
+def numeric_time_over() -> type[Exception]:
+    """Return the exception that ends a numeric search at a limit."""
+    error: type[Exception] = import_module(INTERVALS).TimeOver
+    return error

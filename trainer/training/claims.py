@@ -22,6 +22,10 @@ HEURISTIC = "Heuristic"
 NOTHING = "No claim"
 TRAINING_ONLY = "The claim is about the training rows and the trees that were searched, not about new rows."
 SPLITS_TIP = "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal."
+SUBTREES_TIP = (
+    "Each small subtree is the best possible for the rows that reach it, given the rest of the tree. "
+    "That says nothing about how good the whole tree is."
+)
 ROW_DECIMALS = 6  # a price in rows is objective × rows, and the file rounds the objective
 
 Kind = Literal["proved", "wishes", "gap", "heuristic"]
@@ -112,18 +116,39 @@ def read_claim(certificate: Mapping[str, Any]) -> Claim:
     )
 
 
-def splits_claim(certificate: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the number of splits that are proved one by one, and the number of all splits; None if the method does not prove splits."""
-    total = certificate.get("splits")
-    if certificate.get("guarantee") != Guarantee.SPLITS or not isinstance(total, int) or not total:
+class PartsClaim(NamedTuple):
+    """The number of parts of a tree, splits or small subtrees, and how many of them are proved one by one."""
+
+    proved: int
+    total: int
+    noun: str
+
+    @property
+    def words(self) -> str:
+        """The numbers in a few words."""
+        return f"{self.proved} of {self.total} {self.noun} proved"
+
+    @property
+    def tip(self) -> str:
+        """The meaning of the words."""
+        return SPLITS_TIP if self.noun == "splits" else SUBTREES_TIP
+
+    @property
+    def sentence(self) -> str:
+        """The claim as one sentence."""
+        if self.noun == "splits":
+            return f"{self.proved} of {self.total} splits are proved best for the rows that reach them."
+        return f"{self.proved} of {self.total} small subtrees are proved best in their places."
+
+
+def parts_claim(certificate: Mapping[str, Any]) -> PartsClaim | None:
+    """Return the claim about the parts of a tree; None if the method does not prove parts one by one."""
+    noun = str(certificate.get("guarantee"))
+    total = certificate.get(noun)
+    if noun not in (Guarantee.SPLITS, Guarantee.SUBTREES) or not isinstance(total, int) or not total:
         return None
-    proved = certificate.get("splits_proved")
-    return (proved if isinstance(proved, int) else 0), total
-
-
-def splits_words(proved: int, total: int) -> str:
-    """Return how many splits of a tree are proved."""
-    return f"{proved} of {total} splits proved"
+    proved = certificate.get(f"{noun}_proved")
+    return PartsClaim(proved if isinstance(proved, int) else 0, total, noun)
 
 
 class WishesPrice(NamedTuple):
@@ -147,9 +172,9 @@ def price_of_wishes(record: Mapping[str, Any]) -> WishesPrice:
 
 def claim_words(certificate: Mapping[str, Any]) -> str:
     """Return the claim as one sentence: about the splits if these are proved one by one, else about the whole tree."""
-    splits = splits_claim(certificate)
-    if splits is not None:
-        return f"{splits[0]} of {splits[1]} splits are proved best for the rows that reach them."
+    parts = parts_claim(certificate)
+    if parts is not None:
+        return parts.sentence
     return read_claim(certificate).sentence
 
 

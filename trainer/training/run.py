@@ -337,6 +337,7 @@ def certify(
             "The solver ended without reaching a limit, but its bound does not prove its tree. "
             "The result was discarded. Train again with another solver or seed, or report this."
         )
+    subtrees = _subtree_counts(method, settings, solution, tree)
     splits = [v for v in tree.branches if v.impurity is not None]
     proved = [v for v in splits if v.split_proved]
     return Certificate(
@@ -350,6 +351,8 @@ def certify(
         scope=scope_of(method, problem, settings, solution.scope, solution.wishes),
         splits=len(tree.branches) if method.guarantee is Guarantee.SPLITS else None,
         splits_proved=len(proved) if method.guarantee is Guarantee.SPLITS else None,
+        subtrees=subtrees.get("subtrees"),
+        subtrees_proved=subtrees.get("subtrees_proved"),
         correct=problem.correct(tree),
         n=problem.n,
         leaves=tree.n_leaves,
@@ -371,6 +374,15 @@ def certify(
         weights=weight_record(problem, tree),
         weight_error=_weight_error(problem),
     )
+
+
+def _subtree_counts(method: Method, settings: Settings, solution: Solution, tree: Tree) -> dict[str, int]:
+    """Return the number of small subtrees and of the proved ones; empty if the method does not prove subtrees."""
+    if method.guarantee is not Guarantee.SUBTREES:
+        return {}
+    small = sum(height <= settings["height"] for height in tree.heights)
+    open_ids = next((part["open"] for part in solution.evidence if part["kind"] == Evidence.SUBTREES), None)
+    return {"subtrees": small, "subtrees_proved": 0 if open_ids is None else small - len(open_ids)}
 
 
 def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:

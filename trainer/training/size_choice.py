@@ -30,8 +30,6 @@ FOLDS = 5
 REPEATS = (4, 1)  # repetitions of the cross-validation; the first affordable number is used
 QUANTILES = 9  # quantiles per numeric column in a fold if the thresholds are 'auto'
 FEWEST_ROWS = 50  # with at least this many rows, a fold validates ten rows or more
-DEEPEST = 5  # depth of a tree with 32 leaves
-MOST_SECONDS = 10.0  # limit on the expected time of all folds, and on that of the trees of all sizes on all rows
 TIME_SHARE = 0.5  # share of the time limit for the choice; the search of the tree itself needs the rest
 # time for the trees of all sizes, relative to one search of depth 2; each further level multiplies it by this
 LEVEL_FACTOR = 4.0
@@ -111,8 +109,8 @@ def _obstacle(method: Method, problem: Problem, settings: Settings) -> str:
         return "All training rows have one class."
     if len(problem.table) < FEWEST_ROWS:
         return f"There are {len(problem.table)} training rows; folds inside them need at least {FEWEST_ROWS}."
-    if settings["depth"] is None or not 1 <= settings["depth"] <= DEEPEST:
-        return f"Sizes are chosen for depths from 1 to {DEEPEST}."
+    if settings["depth"] is None or not 1 <= settings["depth"] <= method.sizes.deepest:
+        return f"Sizes are chosen for depths from 1 to {method.sizes.deepest}."
     return ""
 
 
@@ -120,16 +118,18 @@ def _measure(method: Method, problem: Problem, settings: Settings, monitor: Moni
     every = np.arange(len(problem.table))
     coarse = _pose_part(problem, settings, every)
     seconds = _seconds(method, coarse, settings)
-    longest = MOST_SECONDS if monitor.limits.time is None else min(MOST_SECONDS, TIME_SHARE * monitor.limits.time)
+    assert method.sizes is not None
+    most = method.sizes.most_seconds
+    longest = most if monitor.limits.time is None else min(most, TIME_SHARE * monitor.limits.time)
     repeats = next((times for times in REPEATS if times * FOLDS * seconds <= longest), 0)
     if not repeats:
-        limit = "" if longest == MOST_SECONDS else f" within half of the time limit of {monitor.limits.time:g} s"
+        limit = "" if longest == most else f" within half of the time limit of {monitor.limits.time:g} s"
         return _not_chosen(f"The table is too large to search trees of all sizes in each fold{limit}.")
     deals = _deal_folds(problem, settings, repeats)
     if not deals:
         return _not_chosen("The groups or times of the rows allow no two folds inside the training rows.")
     parts = [(folds, fold) for folds in deals for fold in range(folds.count)]
-    losses = np.zeros((len(parts), 2 ** settings["depth"]))
+    losses = np.zeros((len(parts), min(2 ** settings["depth"], len(problem.table))))
     weights = np.zeros(len(parts))
     for k, (folds, fold) in enumerate(parts):
         monitor.report(phase=f"choosing the size: part {k + 1} of {len(parts)}")
@@ -165,6 +165,7 @@ def _deal_folds(problem: Problem, settings: Settings, repeats: int) -> list[Fold
 
 def _seconds(method: Method, problem: Problem, settings: Settings) -> float:
     """Return the expected seconds of the trees of all sizes."""
+    assert method.sizes is not None
     size = ProblemSize(
         n=len(problem.searched.table),
         p=len(problem.table.columns),
@@ -172,6 +173,8 @@ def _seconds(method: Method, problem: Problem, settings: Settings) -> float:
         K=problem.n_classes,
         d=settings["depth"],
     )
+    if method.sizes.seconds is not None:
+        return method.sizes.seconds(size)
     return float(method.cost.seconds(size) * LEVEL_FACTOR ** max(1, size.d - 2))
 
 

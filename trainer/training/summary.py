@@ -50,6 +50,8 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
             "cuts": certificate.cuts,
             "splits": certificate.splits,
             "splits_proved": certificate.splits_proved,
+            "subtrees": certificate.subtrees,
+            "subtrees_proved": certificate.subtrees_proved,
             "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
             "proof": next((e for e in model.certificate["evidence"] if e["kind"] == Evidence.PROOF), None),
             "version": model.version,

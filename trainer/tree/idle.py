@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from trainer.certificate import Guarantee
+from trainer.certificate import Evidence, Guarantee
 from trainer.errors import ModelFileError
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
@@ -103,6 +103,12 @@ def _certificate(before: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
     if certificate.get("splits") is not None:
         counts |= {"splits": len(tree.branches), "splits_proved": sum(v.split_proved for v in tree.branches)}
     rows = tree.nodes[0].rows
+    evidence = certificate.get("evidence") or []
+    for part in evidence:
+        if part["kind"] == Evidence.SUBTREES:  # the ids of the nodes have changed, so no subtree is proved any more
+            low = sum(height <= part["height"] for height in tree.heights)
+            counts |= {"subtrees": low, "subtrees_proved": 0}
+            counts |= {"evidence": [other for other in evidence if other is not part]}
     if (price := _price(certificate)) and rows:
         correct = sum(v.counts[v.label] for v in tree.leaves)
         counts["objective"] = float(Fraction(correct, rows) - price * tree.n_leaves)

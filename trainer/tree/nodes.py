@@ -145,6 +145,15 @@ class Tree:
         return max(level)
 
     @cached_property
+    def heights(self) -> tuple[int, ...]:
+        """The height of the subtree of each node: its largest number of splits on a path, 0 at a leaf."""
+        heights = [0] * len(self.nodes)
+        for v in reversed(self.nodes):
+            if not v.is_leaf:
+                heights[v.id] = 1 + max(heights[v.left], heights[v.right])
+        return tuple(heights)
+
+    @cached_property
     def used_columns(self) -> tuple[int, ...]:
         """Indices of the columns that some split reads, sorted."""
         return tuple(sorted({f for v in self.nodes if v.split is not None for f in v.split.used}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -139,9 +140,10 @@ def _badge(kind: str, gap: Any) -> Badge:
 
 
 @register.simple_tag
-def splits_words(proved: int, total: int) -> str:
-    """State in words how many splits of a tree are proved."""
-    return claims.splits_words(proved, total)
+def parts_words(guarantee: str, summary: Mapping[str, Any]) -> str:
+    """State in words how many splits, or small subtrees, of a tree are proved. "" if the method does not prove parts."""
+    parts = claims.parts_claim({**summary, "guarantee": guarantee})
+    return "" if parts is None else parts.words
 
 
 @register.inclusion_tag("_term.html")

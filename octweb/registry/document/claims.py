@@ -11,7 +11,7 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.models import Doubt, TreeModel
 from trainer.data.inspection import tree_warnings
 from trainer.evaluate.verdict import BaseRate, TreeVerdict, read_verdict, training_base_rate
-from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words, weight_sentence
+from trainer.training.claims import Claim, parts_claim, read_claim, weight_sentence
 
 DOUBTS = {
     Doubt.PENDING: "a fault of the search, which is mended, may have made this claim; a check of the model decides",
@@ -36,15 +36,15 @@ def claim_badges(model: TreeModel) -> list[ClaimBadge]:
     except DamagedDocument as error:
         return [ClaimBadge(kind="damaged", words="Damaged", tip=str(error))]
     claim = claim_of(model)
-    splits = splits_claim(certificate)
-    if splits is None:
+    parts = parts_claim(certificate)
+    if parts is None:
         return [ClaimBadge(kind=claim.kind, words=claim.words, tip=claim.tip)]
     return [
         ClaimBadge(kind=claim.kind, words=claim.words, tip=badges.HEURISTIC_TIP),
         ClaimBadge(
-            kind="proved" if splits[0] == splits[1] else "gap",
-            words=splits_words(*splits),
-            tip=f"{SPLITS_TIP} Scope: {claim.scope.rstrip('.')}." if claim.scope else SPLITS_TIP,
+            kind="proved" if parts.proved == parts.total else "gap",
+            words=parts.words,
+            tip=f"{parts.tip} Scope: {claim.scope.rstrip('.')}." if claim.scope else parts.tip,
         ),
     ]
 

@@ -15,6 +15,7 @@ MAX_EXPONENT = 400
 # categories
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 THRESHOLDS = {"exact-numeric"}
+LOCAL = {"local-search"}  # methods whose claim covers small subtrees over all thresholds
 OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
 
 

@@ -19,6 +19,7 @@ from trainer.check.recount.proof import check_model_proof
 from trainer.check.recount.restrictions import restrictions
 from trainer.check.recount.scope import scope
 from trainer.check.recount.search.impurity import check_splits
+from trainer.check.recount.search.subtrees import check_subtrees
 from trainer.check.recount.sizes import check_sizes
 from trainer.check.recount.structure import has_no_claims, structure
 from trainer.check.recount.table.rows import TableRows, load
@@ -173,6 +174,7 @@ def _check_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> l
         return [*findings, unjudged_finding(REST, "The count differs from the file.")]
     searched = rows if costs is None else copies_of(rows, costs)
     search_model = searched_model(model, costs)
+    searched_counts = counts if costs is None else count_nodes(model, nodes, searched)[1]
     proof_findings, errors = ([], ()) if proof is None else check_model_proof(search_model, searched, proof)
     proved = {f.claim for f in proof_findings if f.verdict == "proved"}
     optimality = [
@@ -181,9 +183,10 @@ def _check_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> l
         *check_splits(
             model,
             searched,
-            counts if costs is None else count_nodes(model, nodes, searched)[1],
+            searched_counts,
             rows_per_weight(rows, costs),
         ),
+        *check_subtrees(search_model, searched, searched_counts),
         *claims.evidence(search_model, searched, errors),
         *check_fewest_leaves(model, rows, counts, proof),
     ]

@@ -220,6 +220,7 @@ def _labels(model: Model, nodes: dict[str, dict[str, Any]], place: str) -> list[
 
 RESTRICTIONS = (
     Restriction("max_leaves", _maximum_words("max_leaves", "leaf", "leaves"), _check_max_leaves, side=True),
+    Restriction("height", lambda model: [f"subtrees of height ≤ {model['parameters']['height']}"]),
     Restriction("min_leaf", _minimum_words("min_leaf", 1, "at least {} rows in a leaf"), _check_min_leaf),
     Restriction(
         "max_card",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, THRESHOLDS, ModelTable, active_parameter, has_margin
+from trainer.check.proof.model import LOCAL, OBLIQUE, THRESHOLDS, ModelTable, active_parameter, has_margin
 from trainer.check.proof.space.questions import bin_questions, open_features, questions
 from trainer.check.proof.space.space import has_empty_cell, topology_of
 from trainer.check.proof.space.subsets import chosen_columns
@@ -23,6 +23,7 @@ MAX_EXACT_DIFFERENCE = 1 << 26  # the product of two larger differences may be r
 LEAD = {
     "tree": "all trees with",
     "splits": "for each question that is marked as proved, all questions on at most two columns, in a tree with",
+    "subtrees": "for each small subtree that is counted as proved, all subtrees in its place, in a tree with",
     "heuristic": "one tree, built step by step, with",
 }
 ANY_DEPTH_LEAD = "all trees of any depth with"
@@ -108,7 +109,7 @@ def _spaces(model: dict[str, Any], rows: ModelTable, stated: str) -> list[list[s
         return [[(FAR_ROBUST if robust else SCALED_DISTANCE_SCOPE) + filled]]
     if method in OBLIQUE:
         return [[NEAR + filled]]
-    if method in THRESHOLDS:
+    if method in THRESHOLDS | LOCAL:
         others = sum(column["kind"] == "categorical" for column in model["columns"])
         texts = ("all thresholds of", "numeric column"), ("single categories of", "other column")
         numbers = len(model["columns"]) - others, others

@@ -19,7 +19,7 @@ PLANES = f"leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_sec
 CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
 COMMON = "seed depth time_limit memory_limit threads unseen_missing test_share folds"
-WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
+WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed height"
 SPLITS = {
     "threshold": "feature threshold missing missing_seen", "interval": "feature low high missing missing_seen",
     "missing": "feature", "subset": "feature categories",
@@ -30,7 +30,7 @@ EMPTY_SIDES = ("left", "right", "refuse")
 CLAIMS = ("method", "parameters", "certificate", "metrics", "fingerprint", "rows")
 LEAF = {"class"}
 BRANCH = {"split", "left", "right", "impurity", "impurity_bound", "measure"}
-MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
+MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1, "height": 3}
 # method: its guarantee, its kinds of splits (t: threshold, i: interval, s: subset, l: linear, m: missing) and its
 # parameters
 METHODS = {
@@ -38,6 +38,7 @@ METHODS = {
     "converted": ("heuristic", "tislm", ""),  # another program trained this tree
     "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle {COSTS}"),
     "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order {COSTS}"),
+    "local-search": ("subtrees", "tsm", f"leaf_penalty height starts min_leaf class_weight {COSTS}"),
     "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
               f"forbidden_pairs binarise bins extra_thresholds {COSTS} {GOALS} column_price"),
     "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight optimal_trees max_columns recall forbidden_pairs mip_gap {COSTS} {GOALS} column_price"),

@@ -50,6 +50,7 @@ OF_THE_SEARCH = frozenset(
         "split_gap",
         "split_set",
         "split_time_limit",
+        "starts",
         "strengthened",
         "strengthening",
         "structure",

@@ -38,6 +38,7 @@ RESTRICTING = {
     "sensitivity": (0.6, "sensitivity ≥ 0.6"),
     "specificity": (0.6, "specificity ≥ 0.6"),
     "min_node": (10, "no question to fewer than 10 rows"),
+    "height": (1, "subtrees of height ≤ 1"),
     "min_gain": (0.01, "each question lowering the impurity by at least 0.01 of the rows"),
 }
 BESIDE = {

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from trainer.check.proof.model import QUESTIONS, THRESHOLDS, ModelTable
+from trainer.check.proof.model import LOCAL, QUESTIONS, THRESHOLDS, ModelTable
 from trainer.check.proof.space.questions import bin_questions, column_questions
 from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.space.wishes import number_questions, wish_answers, wishes_of
@@ -18,7 +18,7 @@ from trainer.check.recount.trees.counts import split_rows
 
 def questions_asked(model: Model, rows: ModelTable) -> list[Finding]:
     """Check for methods with listed questions that each question of the tree splits its rows as a listed one does."""
-    if model["method"] not in QUESTIONS | THRESHOLDS | {"odt"}:
+    if model["method"] not in QUESTIONS | THRESHOLDS | LOCAL | {"odt"}:
         return []
     place = {c["name"]: j for j, c in enumerate(model["columns"])}
     usable = chosen_columns(model)

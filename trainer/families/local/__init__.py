@@ -1,0 +1,1 @@
+"""Local search over deep trees, whose subtrees exact searches replace."""
