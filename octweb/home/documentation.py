@@ -41,7 +41,7 @@ def _page_as_text(request: HttpRequest, page: str) -> HttpResponse:
     """Return the source of a documentation page, with links to all others. 404 if it is not installed."""
     sources = settings.SHIPPED / "docs"
     names = sorted(path.relative_to(sources).with_suffix(".html").as_posix() for path in sources.rglob("*.md"))
-    file_name = page or "index.html"
+    file_name = _without_slash(page) or "index.html"
     known = file_name in names
     text = (sources / file_name).with_suffix(".md").read_text(encoding="utf-8") if known else ""
     context = {"names": names, "page": file_name, "text": text}
@@ -51,7 +51,7 @@ def _page_as_text(request: HttpRequest, page: str) -> HttpResponse:
 def file_of(site: Path, page: str) -> Path | None:
     """Return the file for a path below /docs/, or None if it is missing or outside the site.
 
-    For a folder, this is its `index.html`.
+    For a folder, this is its `index.html`. `problems/`, the form in the types of errors, is `problems.html`.
     """
     if any(part.startswith(".") for part in page.split("/")):
         return None
@@ -60,6 +60,11 @@ def file_of(site: Path, page: str) -> Path | None:
         path = (root / page.lstrip("/")).resolve()  # resolve, because a symbolic link may lead out of the site
         if page == "" or page.endswith("/"):
             path = path / "index.html"
+            path = path if path.is_file() else (root / _without_slash(page).lstrip("/")).resolve()
         return path if path.is_relative_to(root) and path.is_file() else None
     except (OSError, ValueError):  # the name is too long or contains a NUL
         return None
+
+
+def _without_slash(page: str) -> str:
+    return f"{page.rstrip('/')}.html" if page.endswith("/") else page

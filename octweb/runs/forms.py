@@ -54,7 +54,7 @@ MOST_GROUPS = 20  # a column with more values cannot form the groups of a fairne
 # labels and help texts of the fields at the top of the form
 LABELS = {
     "depth": "Questions on a path, at most",
-    "leaf_penalty": "A leaf must win",
+    "leaf_penalty": "A leaf must gain",
     "min_leaf": "Fewest rows in a leaf",
     "time_limit": "Time limit",
     "class_weight": "Mistakes cost",
@@ -76,7 +76,7 @@ HELP = {
 }
 PLACEHOLDER = "chosen by the data"
 UNLIMITED = "no limit"
-HELP_UNLIMITED = "Empty: no limit; then a leaf must win a share of the rows above 0."
+HELP_UNLIMITED = "Empty: no limit; then a leaf must gain a share of the rows above 0."
 HELP_SIZE = "Empty: the data choose how many leaves help on rows that the training sets aside."
 HELP_COSTS = (
     "What an answer costs in one row: a number, or a number times a column. Empty cells count as shown. With costs the "

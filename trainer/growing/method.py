@@ -61,7 +61,7 @@ def _pruning_words(text: str) -> list[str]:
     except ParameterError:
         return []
     if alpha is None:
-        return ["Cross-validation chooses how many rows a leaf must win."]
+        return ["Cross-validation chooses how many rows a leaf must gain."]
     return [f"Leaves that win fewer than {percent_text(float(alpha))} of the rows are removed."] if alpha else []
 
 

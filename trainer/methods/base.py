@@ -525,7 +525,7 @@ def _leaf_sentences(values: Mapping[str, Any]) -> list[str]:
     share = percent_text(float(values["leaf_penalty"]))
     if values.get("costs"):
         return [f"A leaf must save {share} of what the best single answer costs."]
-    return [f"A leaf must win {share} of the rows."]
+    return [f"A leaf must gain {share} of the rows."]
 
 
 LEAF_PENALTY = Parameter(

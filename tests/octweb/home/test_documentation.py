@@ -34,6 +34,7 @@ def site(tmp_path, settings, media):
         ("/docs/index.html", "text/html; charset=utf-8", "Start here"),
         ("/docs/methods/cart.html", "text/html; charset=utf-8", "cart"),
         ("/docs/methods/", "text/html; charset=utf-8", "methods"),
+        ("/docs/methods/cart/", "text/html; charset=utf-8", "cart"),
         ("/docs/search.js", "text/javascript; charset=utf-8", "1"),
         ("/docs/tree.svg", "image/svg+xml", "<svg/>"),
     ],
@@ -57,7 +58,8 @@ def test_a_page_that_did_not_change_is_not_sent_again(client, site):
 @pytest.mark.parametrize(
     "page",
     [
-        "../secret.html", "methods/../../secret.html", "..%2fsecret.html", "%2e%2e/secret.html", "linked.html", ".hidden", "/etc/passwd",
+        "../secret.html", "methods/../../secret.html", "..%2fsecret.html", "../secret/", "linked/", "nowhere/",
+        "%2e%2e/secret.html", "linked.html", ".hidden", "/etc/passwd",
         "%2fetc%2fpasswd", "nowhere.html", "methods", "a%00b", "x" * 5000, "index.html/", "..\\secret.html",
     ],
 )  # fmt: skip
@@ -78,7 +80,11 @@ def test_no_file_of_another_place_is_found(site, page):
 
 def test_without_a_site_pages_are_shown_as_text(client, tmp_path, settings, media):
     settings.DOCS_DIR = tmp_path / "nothing"
-    for address, words in (("/docs/", "# Start here"), ("/docs/methods/cart.html", "--method cart")):
+    for address, words in (
+        ("/docs/", "# Start here"),
+        ("/docs/methods/cart.html", "--method cart"),
+        ("/docs/problems/", "# Errors of the API"),
+    ):
         answer = client.get(address)
         assert answer.status_code == 200
         assert words in answer.content.decode()

@@ -247,7 +247,7 @@ def test_a_penalty_that_changes_no_tree_is_not_said_to_and_not_asked_first(datas
     field = next(f for f in form.advanced_fields() if f.name == "p_leaf_penalty")
     assert "does not depend" in field.help_text
     text = " ".join(in_words(method, {"leaf_penalty": 0.01, "pruning": "0.02"}, columns=2, questions=7)[1])
-    assert "A leaf must win" not in text
+    assert "A leaf must gain" not in text
     assert "The tree does not depend on the leaf penalty" in text
     assert "Leaves that win fewer than 2\u202f% of the rows are removed." in text
 

@@ -340,7 +340,7 @@ def _check_depth(settings: Settings, names: SettingNames) -> None:
     if penalty == AUTO or not penalty:
         words = (
             "it must be a number above 0 without a limit of depth. If a leaf costs nothing, a tree may ask until it has "
-            "separated all rows. Say what a leaf must win, for example 0.01, or set a depth."
+            "separated all rows. Say what a leaf must gain, for example 0.01, or set a depth."
         )
         raise ParameterError({"leaf_penalty": words})
     limits = [name for name, off in NEEDS_DEPTH.items() if settings[name] not in (off, "", None)]
