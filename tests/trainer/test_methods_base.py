@@ -76,6 +76,27 @@ def test_defaults_satisfy_their_own_declaration(method):
     assert {"time_limit", "memory_limit", "threads", "seed"} <= set(settings)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("forbidden", ["age", "sex"], "age; sex"),
+        ("forbidden", (), ""),
+        ("forbidden_pairs", [("age", "sex"), "age + income"], "age + sex; age + income"),
+        ("recall", {"yes": 0.9, True: 1}, "yes: 0.9; True: 1"),
+        ("recall", ["yes: 0.9"], "yes: 0.9"),
+    ],
+)
+def test_python_values_of_restrictions_become_their_texts(name, value, text):
+    assert get("exact").settings({name: value})[name] == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [({"age": 1, "price": -1, "sex": 0}, "age up; price down"), (["age up"], "age up")]
+)
+def test_python_values_of_directions_become_their_text(value, text):
+    assert get("bendoct").settings({"monotone": value})["monotone"] == text
+
+
 @pytest.mark.parametrize("text", ["1e10000000", "1e-10000000", "9" * 10_000_000, "1/0", "1e", "0.1.2", "", "one"])
 def test_a_number_that_is_none_or_endless_is_refused_at_once(text):
     with pytest.raises(ValueError, match=r"digits|zero|literal"):

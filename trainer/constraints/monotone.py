@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.constraints.text import split_items
+from trainer.constraints.text import direction_text, split_items
 from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
@@ -47,5 +47,5 @@ MONOTONE = Parameter(
     name="monotone", type="text", default="", label="Monotone columns",
     help="Columns along which the predicted class may only rise or only fall (classes in their order), for example 'age up; price down'. "
     "Questions whether a cell is empty are not restricted.",
-    advanced=True, check=directions, restricts=_scope_words, sentences=_sentences, one_leaf=True,
+    advanced=True, check=directions, restricts=_scope_words, sentences=_sentences, one_leaf=True, as_text=direction_text,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.constraints.text import split_items
+from trainer.constraints.text import pair_text, split_items
 from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
@@ -53,5 +53,5 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 PAIRS = Parameter(
     name="forbidden_pairs", type="text", default="", label="Forbidden pairs",
     help="Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.", advanced=True,
-    check=forbidden_pairs, restricts=_scope_words, sentences=_sentences, one_leaf=True,
+    check=forbidden_pairs, restricts=_scope_words, sentences=_sentences, one_leaf=True, as_text=pair_text,
 )  # fmt: skip

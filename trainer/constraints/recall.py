@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from trainer.constraints.text import split_items
+from trainer.constraints.text import share_text, split_items
 from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, exact_fraction
@@ -72,5 +72,5 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 RECALL = Parameter(
     name="recall", counts_rows=True, type="text", default="", label="Least recall",
     help="The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9; no: 0.8'.",
-    advanced=True, check=recalls, restricts=_scope_words, sentences=_sentences,
+    advanced=True, check=recalls, restricts=_scope_words, sentences=_sentences, as_text=share_text,
 )  # fmt: skip

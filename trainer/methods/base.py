@@ -76,6 +76,8 @@ class Parameter:
         Whether it accepts 'auto', a value that the training chooses.
     unlimited : bool
         Whether it accepts 'none', no limit; its value is then None.
+    as_text : callable, optional
+        Writes a list, tuple or mapping as its text.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Parameter:
     counts_rows: bool = False
     automatic: bool = False
     unlimited: bool = False
+    as_text: Callable[[Any], str] | None = None
 
     def parse(self, raw: Any) -> Value:
         """Parse `raw` (text or JSON). Raises ValueError with the allowed values."""
@@ -114,16 +117,21 @@ class Parameter:
                 raise ValueError(f"'{raw}' is not one of {', '.join(self.choices)}")
             return str(raw)
         if self.type == "text":
-            raw = _json_text(raw) if isinstance(raw, Mapping) else raw
-            if len(str(raw)) > MAX_TEXT:
-                raise ValueError(f"the text has {len(str(raw)):,} characters, but at most {MAX_TEXT:,} are possible")
-            return str(raw)
+            raw = self._text(raw)
+            if len(raw) > MAX_TEXT:
+                raise ValueError(f"the text has {len(raw):,} characters, but at most {MAX_TEXT:,} are possible")
+            return raw
         number = self._number(raw)
         low = self.minimum
         high = self.maximum
         if (low is not None and number < low) or (high is not None and number > high):
             raise ValueError(f"{raw} is out of range ({self.describe_allowed()})")
         return number
+
+    def _text(self, raw: Any) -> str:
+        if self.as_text is not None and isinstance(raw, list | tuple | Mapping):
+            return self.as_text(raw)
+        return _json_text(raw) if isinstance(raw, Mapping) else str(raw)
 
     def _number(self, raw: Any) -> int | float:
         if isinstance(raw, bool):

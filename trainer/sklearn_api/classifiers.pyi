@@ -502,6 +502,12 @@ class ExactNumericClassifier(TreeClassifier):
         The largest number of questions between the root and a leaf.
     leaf_penalty : float from 0 to 0.999, default 0.0
         Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.
+    max_leaves : int from 1 to 256, default None
+        The tree may have at most this many leaves; empty means no limit.
+    min_leaf : int from 1 to 1,000,000,000, default 1
+        The smallest number of training rows that a leaf may have.
+    forbidden : str, default ''
+        Columns that no question may use, separated by semicolons, for example 'age; sex'.
     class_weight : {'none', 'balanced'}, default 'none'
         'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.
     optimal_trees : int from 0 to 1,000, default 0
@@ -551,8 +557,8 @@ class ExactNumericClassifier(TreeClassifier):
 
     Notes
     -----
-    Names of scikit-learn are accepted: `max_depth` for `depth`, `n_jobs` for `threads`, `random_state` for `seed`.
-    `get_params` returns the names above.
+    Names of scikit-learn are accepted: `max_depth` for `depth`, `min_samples_leaf` for `min_leaf`, `n_jobs` for
+    `threads`, `random_state` for `seed`. `get_params` returns the names above.
 
     References
     ----------
@@ -564,6 +570,9 @@ class ExactNumericClassifier(TreeClassifier):
         *,
         depth: int = 2,
         leaf_penalty: float = 0.0,
+        max_leaves: int | None = None,
+        min_leaf: int = 1,
+        forbidden: str | Mapping[str, Any] = "",
         class_weight: Literal["none", "balanced"] | Mapping[Any, float] | None = "none",
         optimal_trees: int = 0,
         max_columns: int | None = None,
@@ -583,6 +592,7 @@ class ExactNumericClassifier(TreeClassifier):
         missing: Literal["learn", "drop", "refuse"] | Mapping[str, Literal["learn", "drop", "refuse"]] = "learn",
         unknown: Literal["branch", "warn", "refuse", "raise"] = "warn",
         max_depth: int | None = ...,
+        min_samples_leaf: int = ...,
         n_jobs: int | None = ...,
         random_state: int | None = ...,
     ) -> None: ...

@@ -17,10 +17,14 @@ from tests.trainer.test_costs import random_case as costs_case
 from tests.trainer.test_goal import random_case
 from trainer import make_classifier
 from trainer.certificate import Evidence, Status
+from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.families.numeric import restricted
+from trainer.families.numeric.limits import WholeTreeLimits
 from trainer.families.numeric.paths import PathRules
 from trainer.families.numeric.search import solve_numeric
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
 from trainer.table import Labels
 from trainer.training.run import TrainRequest, train
 
@@ -28,12 +32,13 @@ from trainer.training.run import TrainRequest, train
 class AllTrees:
     """All trees over answers (rows, questions) of columns. No path tests both columns of a pair."""
 
-    def __init__(self, answers, columns, costs, pairs=(), prices=None):
+    def __init__(self, answers, columns, costs, pairs=(), prices=None, sizes=None):
         self.answers = answers
         self.columns = columns
         self.costs = costs  # shape (rows, labels)
         self.pairs = set(pairs) | {(b, a) for a, b in pairs}
         self.prices = prices or {}
+        self.weights, self.min_leaf = sizes or (np.ones(len(answers), int), 1)
         self.known = {}
 
     def splits(self, rows, tested):
@@ -41,7 +46,8 @@ class AllTrees:
         for q in range(self.answers.shape[1]):
             yes = self.answers[rows, q]
             column = int(self.columns[q])
-            if yes.any() and not yes.all() and not any((a, column) in self.pairs for a in tested):
+            fits = min(self.weights[rows[yes]].sum(), self.weights[rows[~yes]].sum()) >= self.min_leaf
+            if yes.any() and not yes.all() and fits and not any((a, column) in self.pairs for a in tested):
                 yield rows[yes], rows[~yes], column
 
     def least(self, rows, height, price, weights, tested=frozenset()):
@@ -152,7 +158,7 @@ def binary_case(seed):
 
 
 def check_method(seed):
-    """Check recalls, pairs and a limit of columns, each alone and together."""
+    """Check limits of leaves, columns and recalls, pairs and forbidden columns, each alone and together."""
     table, labels, weights, parameters = binary_case(seed)
     rng = np.random.default_rng(seed)
     counted = np.ones(len(table), int) if weights is None else weights
@@ -160,7 +166,13 @@ def check_method(seed):
     shares = {k: str(rng.choice(["0.5", "0.7", "0.9", "1"])) for k in range(len(labels.classes)) if rng.random() < 0.6}
     shares = shares if seed % 3 < 2 else {}
     most = seed // 3 % 3 if seed % 4 == 1 else None
+    banned = rng.random(len(table.names)) < (0.3 if seed % 5 < 2 else 0)
+    min_leaf = int(rng.integers(2, 6)) if seed % 5 > 2 else 1
+    max_leaves = int(rng.integers(1, 6)) if seed % 7 < 3 else None
     asked = {
+        "forbidden": "; ".join(name for name, out in zip(table.names, banned, strict=True) if out),
+        "min_leaf": min_leaf,
+        "max_leaves": max_leaves,
         "forbidden_pairs": "; ".join(f"{table.names[a]} + {table.names[b]}" for a, b in pairs),
         "recall": "; ".join(f"{labels.classes[k]}: {share}" for k, share in shares.items()),
         "max_columns": most,
@@ -172,13 +184,16 @@ def check_method(seed):
     own = labels.codes[:, None] == np.arange(classes)
     wrong = counted[:, None, None] * own[:, :, None] * (np.arange(classes)[:, None] != np.arange(classes))
     answers, columns = questions_of(table, labels, weights)
+    answers = answers[:, ~banned[columns]]
+    columns = columns[~banned[columns]]
     few = len(table.names) if most is None else most
     trees = set()
     for among in (np.isin(columns, chosen) for chosen in itertools.combinations(range(len(table.names)), few)):
-        within = AllTrees(answers[:, among], columns[among], None, pairs)
+        within = AllTrees(answers[:, among], columns[among], None, pairs, sizes=(counted, min_leaf))
         trees |= within.vectors(np.arange(len(table)), parameters["depth"], wrong)
     sizes = [int(counted[labels.codes == k].sum()) for k in range(classes)]
-    fitting = [v for v in trees if all(sizes[k] - v[k] >= Fraction(share) * sizes[k] for k, share in shares.items())]
+    small = [v for v in trees if max_leaves is None or v[-1] <= max_leaves]
+    fitting = [v for v in small if all(sizes[k] - v[k] >= Fraction(share) * sizes[k] for k, share in shares.items())]
     if not fitting:
         with pytest.raises(InfeasibleError):
             train(request)
@@ -191,10 +206,41 @@ def check_method(seed):
     assert result.certificate.bound == result.certificate.objective
     assert result.certificate.status is Status.OPTIMAL
     assert paths_keep(result.tree.nodes, pairs)
-    assert len({j for node in result.tree.nodes if node.split for j in node.split.used}) <= few
+    used = {j for node in result.tree.nodes if node.split for j in node.split.used}
+    assert len(used) <= few
+    assert not used & set(np.flatnonzero(banned).tolist())
+    assert max_leaves is None or result.tree.n_leaves <= max_leaves
+    assert result.tree.n_leaves == 1 or min(node.rows for node in result.tree.nodes if node.is_leaf) >= min_leaf
     predicted = result.tree.predict(table.matrix())
     for k, share in shares.items():
         assert int(counted[(predicted == k) & (labels.codes == k)].sum()) >= Fraction(share) * sizes[k]
+
+
+def check_least_weight(seed):
+    """Check leaves of a least weight, over ties, equal rows, constant columns, one class and rows of several weights."""
+    X, y, w, classes, leaf_cost = random_numeric(seed, rows=16 if seed % 3 < 2 else 11)
+    X = X[w > 0]
+    y = y[w > 0]
+    w = w[w > 0]
+    least = int(np.random.default_rng(seed).integers(2, max(3, w.sum() // 2 + 2)))
+    features = [f for f in range(X.shape[1]) for _ in np.unique(X[:, f])[:-1]]
+    answers = all_thresholds(X).astype(bool)
+    trees = AllTrees(answers, features, errors_of(y, w, classes), sizes=(w, least))
+    depth = 1 + seed % 4
+    wanted = trees.least(np.arange(len(y)), depth, leaf_cost, w)
+    result = solve_numeric(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=least)
+    assert result.cost == result.bound == wanted, seed
+
+
+@pytest.mark.slow
+@seeds(400)
+def test_search_with_least_weight_finds_the_least_cost(seed):
+    check_least_weight(seed)
+
+
+def test_search_with_least_weight_on_few_tables():
+    for seed in range(40):
+        check_least_weight(seed)
 
 
 @pytest.mark.slow
@@ -297,8 +343,49 @@ def test_restrictions_that_do_not_fit_are_refused(rows, asked, name, words):
     assert name in caught.value.errors
 
 
-def test_restriction_on_too_many_thresholds_says_what_to_do(rows, monkeypatch):
+def test_too_many_thresholds_give_a_tree_within_the_limits_and_a_bound(rows, monkeypatch):
+    best = make_classifier("exact-numeric", depth=2, recall={True: 0.97}).fit(*rows).certificate_
+    free = make_classifier("exact-numeric", depth=2).fit(*rows).certificate_
+    monkeypatch.setattr(restricted, "MOST_SEARCHED", 10)
+    few = make_classifier("exact-numeric", depth=2, recall={True: 0.97}).fit(*rows)
+    assert few.certificate_.status is Status.HEURISTIC
+    assert "these rows have" in few.certificate_.note
+    assert few.certificate_.objective <= best.objective < few.certificate_.bound == free.objective
+    assert few.predict(rows[0])[rows[1]].mean() >= 0.97
+
+
+def test_count_of_optima_over_too_many_thresholds_says_what_to_do(rows, monkeypatch):
     monkeypatch.setattr(restricted, "MOST_SEARCHED", 10)
     with pytest.raises(ParameterError, match="thresholds, and at most 10 are searched") as caught:
-        make_classifier("exact-numeric", depth=1, recall="True: 1").fit(*rows)
-    assert "recall" in caught.value.errors
+        make_classifier("exact-numeric", depth=1, optimal_trees=3).fit(*rows)
+    assert "optimal_trees" in caught.value.errors
+
+
+@pytest.mark.parametrize("limits", [{"recall": "yes: 0.9"}, {"max_leaves": 3}, {"max_columns": 1}, {"min_leaf": 8}])
+def test_limited_search_has_tree_and_bound_before_it_searches(limits):
+    """The monitor stops at its first question, so only what is known before the search counts."""
+    table, labels, weights, _ = random_case(4)
+    method = get("exact-numeric")
+    problem = Problem(table=table, labels=labels, leaf_penalty=Fraction(1, 100), weights=weights)
+    monitor = Monitor()
+    monitor.stop(Status.TIME_LIMIT)
+    solution = method.solve(problem, method.settings(limits | {"depth": 2}), monitor)
+    tree = problem.tree(solution.draft)
+    assert monitor.draft is not None or "min_leaf" in limits
+    assert solution.bound >= problem.objective(tree)
+    assert monitor.bound >= solution.bound
+    assert monitor.incumbent == problem.objective(tree)
+    assert WholeTreeLimits(problem, method.settings(limits)).hold(tree)
+
+
+def test_trees_near_another_one_include_one_with_the_recalls():
+    """The best tree misses the recall; other classes in its leaves give it, and prunings keep the other limits."""
+    for seed in range(20):
+        table, labels, weights, _ = random_case(seed)
+        method = get("exact-numeric")
+        problem = Problem(table=table, labels=labels, leaf_penalty=Fraction(0), weights=weights)
+        draft = method.solve(problem, method.settings({"depth": 2}), Monitor()).draft
+        limits = WholeTreeLimits(
+            problem, method.settings({"recall": "yes: 1", "max_leaves": 1 + seed % 3, "min_leaf": 3})
+        )
+        assert any(limits.hold(tree) for tree in limits.repair(draft)), seed

@@ -67,8 +67,9 @@ def has_threshold_questions(model: Model) -> bool:
 
     Wishes, and limits of whole trees or paths, require this.
     """
-    listed = any(split_items(active_parameter(model, name)) for name in ("recall", "forbidden_pairs"))
-    is_limited = listed or active_parameter(model, "max_columns") is not None
+    listed = any(split_items(active_parameter(model, name)) for name in ("recall", "forbidden_pairs", "monotone"))
+    sized = any(active_parameter(model, name) is not None for name in ("max_columns", "max_leaves", "fairness"))
+    is_limited = listed or sized or int(active_parameter(model, "min_leaf") or 1) > 1
     return model["method"] in THRESHOLDS and (bool(model["certificate"].get("wishes")) or is_limited)
 
 

@@ -14,6 +14,7 @@ from trainer.check.recount.table.rows import MISSING
 COSTS = "costs cost_unit"
 GOALS = "goal positive"
 MIP = f"{SIDE} {COSTS} first_tree exact_seconds solver mip_gap binarise bins"
+LIMITS = "max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall forbidden_pairs"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
 PLANES = f"leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap {COSTS}"
 CUTS = "max_leaves everywhere several"
@@ -39,9 +40,8 @@ METHODS = {
     "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle {COSTS}"),
     "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order {COSTS}"),
     "local-search": ("subtrees", "tsm", f"leaf_penalty height starts min_leaf class_weight {COSTS}"),
-    "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
-              f"forbidden_pairs binarise bins extra_thresholds {COSTS} {GOALS} column_price"),
-    "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight optimal_trees max_columns recall forbidden_pairs mip_gap {COSTS} {GOALS} column_price"),
+    "exact": ("tree", "tism", f"{LIMITS} leaf_penalty binarise bins extra_thresholds {COSTS} {GOALS} column_price"),
+    "exact-numeric": ("tree", "tsm", f"{LIMITS} leaf_penalty mip_gap {COSTS} {GOALS} column_price"),
     "flowoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda strengthening"),
     "bendoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda root_cuts"),
     "oct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda thresholds single_features"),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import CONSTRAINTS
+from trainer.constraints.forbidden import FORBIDDEN, forbidden_columns
 from trainer.constraints.leaves import LEAVES
-from trainer.constraints.text import split_items
 from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError, list_names
@@ -48,7 +47,6 @@ from trainer.methods.base import (
     MIN_LEAF,
     OPTIMAL_TREES,
     Method,
-    Parameter,
     ProofSteps,
     Settings,
     SizedDraft,
@@ -231,19 +229,9 @@ def _options(settings: Settings) -> ExactOptions:
 
 def _allowed_features(problem: Problem, settings: Settings) -> BitArray:
     """Return 1 for the features of columns that may be used."""
-    banned = _forbidden_features(settings, problem.names)
+    banned = forbidden_columns(settings, problem.names)
     names = problem.table.names
     return np.array([names[f.column] not in banned for f in problem.binary.features], np.uint8)
-
-
-def _forbidden_features(settings: Settings, names: SettingNames) -> set[str]:
-    return {names.column(name, "forbidden") for name in split_items(settings["forbidden"])}
-
-
-def _forbidden_sentences(values: Mapping[str, Any]) -> list[str]:
-    *others, last = split_items(values.get("forbidden")) or [""]
-    names = f"{', '.join(others)} or {last}" if others else last
-    return [f"It never asks {names}."] if last else []
 
 
 def _solve_free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
@@ -454,11 +442,7 @@ METHOD = Method(
             help="The tree may have at most this many leaves; empty means as many as the depth allows.",
         ),
         having(MIN_LEAF, advanced=True, counts_rows=False),
-        Parameter(
-            name="forbidden", type="text", default="", label="Columns not to ask",
-            help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,
-            check=_forbidden_features, restricts=lambda s: [f"no question on {name}" for name in split_items(s["forbidden"])], sentences=_forbidden_sentences,
-        ),
+        FORBIDDEN,
         CLASS_WEIGHT,
         OPTIMAL_TREES,
         *(p for p in CONSTRAINTS if p.name in KEEP),

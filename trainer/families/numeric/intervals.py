@@ -30,10 +30,11 @@ class NodeResult:
     tree: Any  # (feature, rank, left, right); None is a leaf
     exact: bool
     first: np.ndarray | None = None  # int64 (F,): lower bounds by feature of the root
+    free: int | None = None  # lower bound without a least weight of leaves; None if `cost` is one
     visits: Visits | None = None  # visits that prove the bound; None if there were none or they are not stored
 
 
-class _SingleSplits(NamedTuple):
+class SingleSplits(NamedTuple):
     """The thresholds of F features: `positions` int32 (F, n), of which the first `sizes` int64 (F,) are used.
 
     `errors` int64 (F,) are those of the best threshold of each feature. `places` int64 (F,) are its index, or -1 if no
@@ -46,12 +47,100 @@ class _SingleSplits(NamedTuple):
     places: np.ndarray
 
 
+class ChildBudget(NamedTuple):
+    """The lower bounds of both children, and of their root splits by feature.
+
+    A tree must cost less than `target`. Bounds up to `reach` still help to prune neighbours.
+    """
+
+    bounds: list[int]
+    firsts: tuple[np.ndarray, np.ndarray]
+    target: int
+    reach: int
+
+
 class TimeOver(Exception):
     """The limits ended the search."""
 
 
+class ThresholdBounds:
+    """The thresholds 1 .. count of a feature and bounds of their children; 0 and count + 1 have all rows on one side.
+
+    `toll`: the price of a split on the feature. `slope`: the most that a unit of weight costs in a child.
+    `free_low` and `free_high` are bounds that hold for more rows as well: those without a least weight of leaves.
+    """
+
+    def __init__(
+        self,
+        f: int,
+        marks: np.ndarray,
+        weights: np.ndarray,
+        place: int,
+        leaf: int,
+        features: int,
+        toll: int,
+        slope: int,
+    ) -> None:
+        self.f = f
+        self.toll = toll
+        self.slope = slope
+        self.marks = marks
+        self.place = place
+        behind = np.cumsum(weights)
+        count = len(marks)
+        self.W = [0, *behind[marks].tolist(), int(behind[-1])]
+        self.low = {0: leaf, count + 1: leaf}
+        self.high = {0: leaf, count + 1: leaf}
+        self.free_low = self.low
+        self.free_high = self.high
+        none = np.zeros(features, np.int64)
+        self.first_low = {0: none, count + 1: none}
+        self.first_high = {0: none, count + 1: none}
+
+    def floors(self, a: int, b: int, c: int) -> tuple[int, int]:
+        """Return lower bounds for both children of c from those of a and b."""
+        W = self.W
+        return (
+            max(self.free_low[a], self.low[b] - self.slope * (W[b] - W[c])),
+            max(self.free_high[b], self.high[a] - self.slope * (W[c] - W[a])),
+        )
+
+    def store(self, a: int, b: int, c: int, bounds: list[int], children: list[Any]) -> None:
+        """Store the bounds of the children of c, which lies between a and b; a child that was not solved is None."""
+        self.low[c], self.high[c] = bounds
+
+    def first_floors(self, a: int, b: int, c: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same bounds by feature of the children's root splits, without tolls."""
+        W = self.W
+        return (
+            np.maximum(self.first_low[a], self.first_low[b] - unit * (W[b] - W[c])),
+            np.maximum(self.first_high[b], self.first_high[a] - unit * (W[c] - W[a])),
+        )
+
+    def middle(self, a: int, b: int, target: int) -> int | None:
+        """Return the next threshold to visit between a and b, or None if all of them cost at least `target`."""
+        first = a + 1
+        last = b - 1
+        while first <= last and sum(self.floors(a, b, first)) >= target:
+            first += 1
+        while first <= last and sum(self.floors(a, b, last)) >= target:
+            last -= 1
+        if first > last:
+            return None
+        if a == 0 and b == len(self.W) - 1 and first <= self.place + 1 <= last:
+            return self.place + 1
+        return (first + last) // 2
+
+
 class NumericSearch:
-    """A search over rows given by their ranks, `rank` (F, n)."""
+    """A search over rows given by their ranks, `rank` (F, n).
+
+    `costs` int64 (2,): the cost of an error, and that of a leaf.
+    """
+
+    least = 1  # least weight of a leaf in a tree of several leaves
+
+    bounds_type: type[ThresholdBounds] = ThresholdBounds
 
     def __init__(
         self, rank: np.ndarray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray, flag: np.ndarray,
@@ -61,7 +150,7 @@ class NumericSearch:
         self.y = y
         self.weight = weight
         self.classes = classes
-        self.costs = costs
+        self.costs = np.array([costs[0], costs[1], self.least], np.int64)
         # numba takes twice as long to type a named tuple
         self.rows = rank, y, weight, np.where(y == 1, weight << 32, weight) if classes == 2 else weight
         self.flag = flag
@@ -145,7 +234,7 @@ class NumericSearch:
                 tree = (f, int(self.rank[f, order[f, splits.positions[f, place]]]), None, None)
         return NodeResult(cost, tree, True) if cost < ub else NodeResult(cost, None, False)
 
-    def _single_splits(self, order: np.ndarray) -> _SingleSplits:
+    def _single_splits(self, order: np.ndarray) -> SingleSplits:
         """Return the thresholds of each feature for the rows of `order`, and the best of them."""
         positions = np.empty(order.shape, np.int32)
         sizes = np.zeros(len(order), np.int64)
@@ -153,7 +242,7 @@ class NumericSearch:
         errors = np.empty(len(order), np.int64)
         places = np.empty(len(order), np.int64)
         best_single_splits(order, positions, sizes, self.y, self.weight, self.classes, errors, places)
-        return _SingleSplits(positions, sizes, errors, places)
+        return SingleSplits(positions, sizes, errors, places)
 
     def search(
         self,
@@ -171,7 +260,7 @@ class NumericSearch:
         splits = self._single_splits(order)
         total = int(self.weight[order[0]].sum()) if len(order) else 0
         lines = [
-            _Line(
+            self.bounds_type(
                 f,
                 splits.positions[f, : splits.sizes[f]],
                 self.weight[order[f]],
@@ -202,13 +291,21 @@ class NumericSearch:
             best = self._threshold(order, height, lines[k], a, b, c, best, news)
             for x, z in ((a, c), (c, b)):
                 if z - x > 1:
-                    heapq.heappush(heap, (lines[k].toll + lines[k].low[x] + lines[k].high[z], k, x, z))
+                    heapq.heappush(heap, (lines[k].toll + lines[k].free_low[x] + lines[k].free_high[z], k, x, z))
         visits = self.visits
         self.visits = visits_above
         return replace(best, visits=visits)
 
     def _threshold(
-        self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: NodeResult, news: bool
+        self,
+        order: np.ndarray,
+        height: int,
+        line: ThresholdBounds,
+        a: int,
+        b: int,
+        c: int,
+        best: NodeResult,
+        news: bool,
     ) -> NodeResult:
         """Solve both children of threshold c within the upper bound and store their bounds."""
         target = best.cost - line.toll
@@ -218,22 +315,12 @@ class NumericSearch:
         parts = divide_orders(order, self.rank, line.f, t)
         bounds = list(line.floors(a, b, c))
         firsts = line.first_floors(a, b, c, self.unit)
-        below = self.child_search(line.f)
-        children: list[Any] = [None, None]
-        # search the smaller child first, because its cost tightens the bound for the larger one
-        for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
-            budget = reach - bounds[1 - s]
-            if bounds[s] >= budget:
-                break
-            children[s] = below.solve(parts[s], height - 1, budget, firsts[s])
-            bounds[s] = max(bounds[s], children[s].cost)
-            if not children[s].exact:
-                break
+        children = self._solve_children(line.f, parts, height - 1, ChildBudget(bounds, firsts, target, reach))
         self.visited += 1
         if self.visits is not None and self.visited <= self.most_visits:
             sides = [None if child is None else (child.cost, child.visits) for child in children]
             self.visits.append((line.f, t, sides))
-        line.low[c], line.high[c] = bounds
+        line.store(a, b, c, bounds, children)
         line.first_low[c], line.first_high[c] = firsts
         if all(child is not None and child.exact for child in children) and sum(bounds) < target:
             best = NodeResult(line.toll + sum(bounds), (line.f, t, children[0].tree, children[1].tree), True)
@@ -241,64 +328,24 @@ class NumericSearch:
                 self.on_better(best.cost, best.tree)
         return best
 
+    def _solve_children(
+        self, f: int, parts: tuple[np.ndarray, np.ndarray], height: int, budget: ChildBudget
+    ) -> list[Any]:
+        """Solve the children of a split on `f` within their budget and raise its bounds; a child that needs no search is None."""
+        below = self.child_search(f)
+        bounds = budget.bounds
+        children: list[Any] = [None, None]
+        for s in small_first(parts):
+            most = budget.reach - bounds[1 - s]
+            if bounds[s] >= most:
+                break
+            children[s] = below.solve(parts[s], height, most, budget.firsts[s])
+            bounds[s] = max(bounds[s], children[s].cost)
+            if not children[s].exact:
+                break
+        return children
 
-class _Line:
-    """The thresholds 1 .. count of a feature and bounds of their children; 0 and count + 1 have all rows on one side.
 
-    `toll`: the price of a split on the feature. `slope`: the most that a unit of weight costs in a child.
-    """
-
-    def __init__(
-        self,
-        f: int,
-        marks: np.ndarray,
-        weights: np.ndarray,
-        place: int,
-        leaf: int,
-        features: int,
-        toll: int,
-        slope: int,
-    ) -> None:
-        self.f = f
-        self.toll = toll
-        self.slope = slope
-        self.marks = marks
-        self.place = place
-        behind = np.cumsum(weights)
-        count = len(marks)
-        self.W = [0, *behind[marks].tolist(), int(behind[-1])]
-        self.low = {0: leaf, count + 1: leaf}
-        self.high = {0: leaf, count + 1: leaf}
-        none = np.zeros(features, np.int64)
-        self.first_low = {0: none, count + 1: none}
-        self.first_high = {0: none, count + 1: none}
-
-    def floors(self, a: int, b: int, c: int) -> tuple[int, int]:
-        """Return lower bounds for both children of c from those of a and b."""
-        W = self.W
-        return (
-            max(self.low[a], self.low[b] - self.slope * (W[b] - W[c])),
-            max(self.high[b], self.high[a] - self.slope * (W[c] - W[a])),
-        )
-
-    def first_floors(self, a: int, b: int, c: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same bounds by feature of the children's root splits, without tolls."""
-        W = self.W
-        return (
-            np.maximum(self.first_low[a], self.first_low[b] - unit * (W[b] - W[c])),
-            np.maximum(self.first_high[b], self.first_high[a] - unit * (W[c] - W[a])),
-        )
-
-    def middle(self, a: int, b: int, target: int) -> int | None:
-        """Return the next threshold to visit between a and b, or None if all of them cost at least `target`."""
-        first = a + 1
-        last = b - 1
-        while first <= last and sum(self.floors(a, b, first)) >= target:
-            first += 1
-        while first <= last and sum(self.floors(a, b, last)) >= target:
-            last -= 1
-        if first > last:
-            return None
-        if a == 0 and b == len(self.W) - 1 and first <= self.place + 1 <= last:
-            return self.place + 1
-        return (first + last) // 2
+def small_first(parts: tuple[np.ndarray, np.ndarray]) -> tuple[int, int]:
+    """Return the children in the order of the search: the cost of the smaller one tightens the bound for the larger one."""
+    return (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0)

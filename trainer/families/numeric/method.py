@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
-from trainer.constraints import active_constraints, column_pairs
+from trainer.constraints import column_pairs
 from trainer.constraints.columns import COLUMNS
+from trainer.constraints.forbidden import FORBIDDEN, forbidden_columns
+from trainer.constraints.leaves import LEAVES
 from trainer.constraints.pairs import PAIRS
 from trainer.constraints.recall import RECALL
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
+from trainer.dtypes import BoolArray
 from trainer.families.numeric.editing.bench import numeric_bench
+from trainer.families.numeric.limits import LIMITS, LimitedIncumbent, WholeTreeLimits, has_limits, is_restricted
 from trainer.families.numeric.paths import PathRules
 from trainer.families.numeric.proof import build_proof
-from trainer.families.numeric.restricted import is_within, prove_questions, solve_questions
+from trainer.families.numeric.restricted import prove_questions, solve_questions, solve_within
 from trainer.families.numeric.search import NumericShape, solve_numeric
 from trainer.methods.base import (
     ANSWER_COSTS,
@@ -26,6 +31,7 @@ from trainer.methods.base import (
     DEPTH,
     GOALS,
     LEAF_PENALTY,
+    MIN_LEAF,
     MIP_GAP,
     OPTIMAL_TREES,
     Method,
@@ -38,8 +44,10 @@ from trainer.methods.capabilities import Candidate, Example, Group, Penalty, Pro
 from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import numeric_space
-from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, simplify
 from trainer.version import VERSION
+
+Report = Callable[[Fraction, Fraction, NumericShape], None]
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
@@ -47,26 +55,36 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     monitor.report(phase="search")
     if settings["optimal_trees"]:
         return solve_questions(problem, settings, monitor)
-    solution = _solve_thresholds(problem, settings, monitor)
-    if is_within(problem, settings, solution.draft):
-        return solution
-    return solve_questions(problem, settings, monitor)
+    rules = _path_rules(problem, settings)
+    if not has_limits(settings, but="min_leaf" if rules is None else ""):
+
+        def report_best(cost: Fraction, bound: Fraction, shape: NumericShape) -> None:
+            incumbent = float(1 - cost / problem.n)
+            monitor.report(incumbent=incumbent, bound=float(1 - bound / problem.n), draft=_draft(problem, shape))
+
+        return _solve_thresholds(problem, settings, monitor, rules, report_best)
+    incumbent = LimitedIncumbent(WholeTreeLimits(problem, settings), monitor)
+    monitor.report(bound=float(1 - problem.kappa / problem.n))  # every tree has a leaf
+    incumbent.offer(DraftLeaf())
+
+    def report(cost: Fraction, bound: Fraction, shape: NumericShape) -> None:
+        monitor.report(bound=float(1 - bound / problem.n))
+        if float(1 - cost / problem.n) > incumbent.objective:  # a tree near it costs about as much or more
+            incumbent.offer(_draft(problem, shape))
+
+    relaxed = _solve_thresholds(problem, settings, monitor, rules, report)
+    if incumbent.limits.hold(problem.tree(simplify(problem.tree(relaxed.draft)))):
+        return relaxed
+    return solve_within(problem, settings, relaxed, incumbent)
 
 
-def _solve_thresholds(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Find the best tree without restrictions of whole trees and prove it.
-
-    The bounds between thresholds would not hold with minimum recalls and a limit of columns.
-    """
-    has_limits = bool(settings["recall"]) or settings["max_columns"] is not None
+def _solve_thresholds(
+    problem: Problem, settings: Settings, monitor: Monitor, rules: PathRules | None, report: Report
+) -> Solution:
+    """Find the best tree and prove it, without the limits of whole trees, for which bounds between thresholds do not hold."""
     # the objective is at least that of a single leaf, so this tolerance guarantees the relative gap
     single = np.bincount(problem.y, problem.row_weights).max()
     tolerance = exact_fraction(settings["mip_gap"]) * max(Fraction(0), int(single) - problem.kappa)
-
-    def report(cost: Fraction, bound: Fraction, shape: NumericShape) -> None:
-        monitor.report(
-            incumbent=float(1 - cost / problem.n), bound=float(1 - bound / problem.n), draft=_draft(problem, shape)
-        )
 
     result = solve_numeric(
         problem.numeric.matrix(problem.table),
@@ -78,14 +96,14 @@ def _solve_thresholds(problem: Problem, settings: Settings, monitor: Monitor) ->
         tolerance=tolerance,
         stop=monitor.stopped,
         flag=monitor.flag,
-        report=None if has_limits else report,  # the tree may violate the limits
-        rules=_path_rules(problem, settings),
+        report=report,
+        rules=rules,
+        allowed=_allowed_features(problem, settings),
+        min_leaf=settings["min_leaf"] if rules is None else 1,
     )
+    report(result.cost, result.bound, result.shape)
     bound = float(1 - result.bound / problem.n)
     monitor.report(bound=bound, nodes=result.nodes)
-    if not has_limits:
-        monitor.report(incumbent=float(1 - result.cost / problem.n))
-    is_restricted = bool(active_constraints(settings))
     return Solution(
         draft=_draft(problem, result.shape),
         bound=bound,
@@ -96,7 +114,7 @@ def _solve_thresholds(problem: Problem, settings: Settings, monitor: Monitor) ->
         solver_version=VERSION,
         proof=lambda stop: (
             prove_questions(problem, settings, stop)
-            if is_restricted
+            if is_restricted(settings)
             else build_proof(result.prepared, settings["depth"], stop)
         ),
         evidence=({"kind": Evidence.INTERVAL_PRUNING, "cost": str(result.cost), "bound": str(result.bound)},),
@@ -110,6 +128,13 @@ def _path_rules(problem: Problem, settings: Settings) -> PathRules | None:
         return None
     columns = np.array([f.column for f in problem.numeric.features])
     return PathRules(columns=columns, prices=problem.column_prices, partners=partners)
+
+
+def _allowed_features(problem: Problem, settings: Settings) -> BoolArray:
+    """Return whether each feature may be tested, bool (F,)."""
+    banned = forbidden_columns(settings, problem.names)
+    names = problem.table.names
+    return np.array([names[f.column] not in banned for f in problem.numeric.features], bool)
 
 
 def _draft(problem: Problem, shape: NumericShape) -> Draft:
@@ -143,6 +168,9 @@ METHOD = Method(
     parameters=(
         having(DEPTH, default=2, maximum=4),
         LEAF_PENALTY,
+        LEAVES,
+        having(MIN_LEAF, advanced=True, counts_rows=False),
+        FORBIDDEN,
         CLASS_WEIGHT,
         OPTIMAL_TREES,
         COLUMNS,
@@ -160,7 +188,7 @@ METHOD = Method(
     solve=solve,
     estimator="ExactNumericClassifier",
     proof=ProofKind.OWN,
-    cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("column_price", "optimal_trees", "max_columns", "recall", "forbidden_pairs")),
+    cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("column_price", "optimal_trees", "forbidden", *LIMITS, "forbidden_pairs")),
     precompile=({},),
     workbench=WorkbenchSupport(build=numeric_bench, overrides={"optimal_trees": 0}),
     group=Group.RECOMMENDED,

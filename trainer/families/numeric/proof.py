@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.numeric.intervals import NodeResult, NumericSearch, TimeOver, Visits
+from trainer.families.numeric.intervals import NodeResult, TimeOver, Visits
 from trainer.families.numeric.search import PreparedSearch
 from trainer.methods.base import ProofSteps
 
@@ -32,7 +32,7 @@ def build_proof(prepared: PreparedSearch, depth: int, stop: Callable[[], bool]) 
         visits = prepared.visits
         if depth > 2 and visits is None:
             visits = _repeat_search(prepared, depth, stop)
-        writer = _Writer(prepared.search)
+        writer = _Writer(prepared.starts)
         writer.write([], depth, prepared.lower, visits)
     except (NumericProofTooLarge, TimeOver):
         return None
@@ -57,9 +57,9 @@ def _repeat_search(prepared: PreparedSearch, depth: int, stop: Callable[[], bool
 
 
 class _Writer:
-    def __init__(self, search: NumericSearch) -> None:
+    def __init__(self, starts: np.ndarray) -> None:
         self.steps = list[Step]()
-        self.starts = np.cumsum([0, *(int(r.max()) for r in search.rank)])
+        self.starts = starts
 
     def write(self, path: list[int], height: int, bound: int, visits: Visits | None) -> None:
         """Write the steps that prove `bound` for the rows at the end of the path."""

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from trainer.certificate import Status
-from trainer.constraints import required_recalls
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.editing.bench import Bench
 from trainer.errors import DataError, ParameterError, SolverError
+from trainer.families.numeric.limits import LIMITS, OFF, LimitedIncumbent
 from trainer.methods.base import Method, NotProved, ProofSteps, Settings, Solution
 from trainer.methods.capabilities import Role
 from trainer.methods.monitor import Monitor
 from trainer.solver_common.cross_family import method_for
-from trainer.tree.nodes import Draft
 
-SHARED = (
-    "depth",
-    "max_columns",
-    "recall",
-    "forbidden_pairs",
-    "optimal_trees",
-    "memory_limit",
-    "threads",
-)  # parameters of both searches
+# parameters of both searches
+SHARED = ("depth", *LIMITS, "forbidden", "forbidden_pairs", "optimal_trees", "memory_limit", "threads")
 MOST_QUESTIONS = 1000  # thresholds that the checkers read
 MOST_SEARCHED = 3000  # thresholds; 14,000 of them took 2 GB and more than nine minutes at depth two
+FEW_QUESTIONS = 600  # thresholds of a search for a better tree, if all of them are too many
 
 
 class _StoppedMonitor(Monitor):
@@ -45,38 +39,98 @@ class _StoppedMonitor(Monitor):
         return super().stopped()
 
 
-def is_within(problem: Problem, settings: Settings, draft: Draft) -> bool:
-    """Return whether a tree has the minimum recalls of the settings, and no more columns than they allow.
+class _TreesMonitor(_StoppedMonitor):
+    """A monitor that hears of no bounds, for a search of some trees; it stops with another one."""
 
-    Raises ParameterError for a recall of a class without rows.
+    def __init__(self, outer: Monitor) -> None:
+        super().__init__(outer.stopped)
+        self.flag = outer.flag
+
+    def report(self, **news: Any) -> None:
+        super().report(**{name: value for name, value in news.items() if name != "bound"})
+
+
+def solve_within(problem: Problem, settings: Settings, relaxed: Solution, incumbent: LimitedIncumbent) -> Solution:
+    """Find the best tree within the limits and prove it, where the best one without them is not within.
+
+    Parameters
+    ----------
+    relaxed : Solution
+        The solution without the limits. Its bound holds within them, too.
+    incumbent : LimitedIncumbent
+        The best tree known so far.
+
+    Returns
+    -------
+    Solution
+        If stopped, or if the rows have too many thresholds, the incumbent and the best known bound.
+
+    Raises
+    ------
+    InfeasibleError
+        No tree is within the limits.
+    SolverError
+        The search was stopped before it had a tree.
     """
-    required = required_recalls(problem, settings)
-    most = settings["max_columns"]
-    if not required and most is None:
-        return True
-    tree = problem.tree(draft)
-    if most is not None and len(tree.used_columns) > most:
-        return False
-    is_correct = tree.predict(problem.matrix) == problem.y
-    weights = problem.row_weights
-    return all(
-        int(weights[is_correct & (problem.y == k)].sum()) >= share * int(weights[problem.y == k].sum())
-        for k, share in required
-    )
+    solution = None
+    note = ""
+    monitor = incumbent.monitor
+    if not monitor.stopped():
+        method, questions, search_settings = _exact_search(problem, settings)
+        number = _count_thresholds(problem, questions)
+        if number <= MOST_SEARCHED:
+            solution = _solve_unless_stopped(method, questions, search_settings, monitor)
+        else:
+            few, few_settings = _with_few_thresholds(problem, search_settings)
+            found = _solve_unless_stopped(method, few, method.settings(few_settings), _TreesMonitor(monitor))
+            if found is not None:
+                incumbent.offer(found.draft)
+            note = (
+                f"Within the limits, all trees over at most {MOST_SEARCHED:,} thresholds are searched, and these rows have {number:,}. "
+                "The tree is the best that was found, and the bound is that of trees without the limits."
+            )
+    if solution is not None and solution.finished:
+        return replace(solution, encoded_features=relaxed.encoded_features)
+    if solution is not None:
+        incumbent.offer(solution.draft)
+    if incumbent.draft is None:
+        raise SolverError("The search was stopped before it found a tree within the limits. Give it more time.")
+    bounds = [s.bound for s in (relaxed, solution) if s is not None and s.bound is not None]
+    return replace(relaxed, draft=incumbent.draft, bound=min(bounds), finished=False, evidence=(), note=note)
+
+
+def _solve_unless_stopped(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> Solution | None:
+    """Return the solution of a method; None if it was stopped before it had a tree, or if these rows are too large for it."""
+    try:
+        return method.solve(problem, settings, monitor)
+    except (SolverError, DataError):
+        return None
+
+
+def _count_thresholds(problem: Problem, questions: Problem) -> int:
+    """Return the number of thresholds. Far above MOST_SEARCHED, the two orders of empty cells count twice, to save the encoding."""
+    X = problem.numeric.matrix(problem.table)
+    number = sum(max(0, len(np.unique(column)) - 1) for column in X.T)
+    return number if number > 2 * MOST_SEARCHED else len(questions.binary.features)
+
+
+def _with_few_thresholds(problem: Problem, settings: Settings) -> tuple[Problem, dict[str, Any]]:
+    """Return the problem with quantiles as thresholds, about FEW_QUESTIONS in all, and the settings of its search."""
+    bins = max(2, FEW_QUESTIONS // max(1, len(problem.table.columns)))
+    source = None if problem.source is None else _with_few_thresholds(problem.source, settings)[0]
+    few = replace(problem, scheme=Scheme.QUANTILE_THRESHOLDS, bins=bins, source=source)
+    return few, settings.to_json() | {"binarise": str(Scheme.QUANTILE_THRESHOLDS), "bins": bins}
 
 
 def solve_questions(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Find the best tree under all restrictions and prove it.
-
-    Raises ParameterError if the rows have too many thresholds, and InfeasibleError if no tree satisfies the restrictions.
-    """
+    """Count the optimal trees with thresholds as questions. Raises ParameterError if the rows have too many thresholds."""
     method, questions, search_settings = _exact_search(problem, settings)
     try:
-        if (number := len(questions.binary.features)) > MOST_SEARCHED:
+        if (number := _count_thresholds(problem, questions)) > MOST_SEARCHED:
             raise DataError(f"These rows have {number:,} thresholds, and at most {MOST_SEARCHED:,} are searched.")
         solution = method.solve(questions, search_settings, monitor)
     except DataError as error:
-        name = next(n for n in ("recall", "optimal_trees", "max_columns") if settings[n] not in ("", 0, None))
+        name = next(n for n in ("optimal_trees", *LIMITS) if settings[n] != OFF.get(n, 0))
         words = f"with it, every threshold becomes a yes/no question. {error} Or use the method '{method.id}' with few 'bins'."
         raise ParameterError({name: words}) from error
     return replace(solution, encoded_features=len(problem.numeric.features))
@@ -88,16 +142,12 @@ def prove_questions(problem: Problem, settings: Settings, stop: Callable[[], boo
     Raises NotProved for more than MOST_QUESTIONS thresholds.
     """
     method, questions, search_settings = _exact_search(problem, settings)
-    number = sum(max(0, len(np.unique(column.values)) - 1) for column in problem.table.columns)
-    if number > 2 * MOST_QUESTIONS or len(questions.binary.features) > MOST_QUESTIONS:
+    if _count_thresholds(problem, questions) > MOST_QUESTIONS:
         raise NotProved(
             f"Restrictions are proved with at most {MOST_QUESTIONS:,} thresholds of all columns together, and there are more."
         )
-    try:
-        solution = method.solve(questions, search_settings, _StoppedMonitor(stop))
-    except SolverError:  # stopped before it had a tree
-        return None
-    return None if solution.proof is None else solution.proof(stop)
+    solution = _solve_unless_stopped(method, questions, search_settings, _StoppedMonitor(stop))
+    return None if solution is None or solution.proof is None else solution.proof(stop)
 
 
 def questions_bench(problem: Problem, settings: Settings) -> Bench:

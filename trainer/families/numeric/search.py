@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from trainer.dtypes import CodeArray, CountArray, FloatArray
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.families.numeric.intervals import NodeResult, NumericSearch, TimeOver, Visits
 from trainer.families.numeric.paths import PathRules, PathSearch
+from trainer.families.numeric.sized import SizedSearch
 
 # (feature, threshold, subtree of x <= threshold, the other subtree); None is a leaf
 NumericShape = tuple[int, float, Any, Any] | None
@@ -31,6 +32,7 @@ class PreparedSearch:
     order: np.ndarray
     scale: int  # integer cost of 1/Q of a row
     lower: int  # lower bound in integer costs
+    starts: np.ndarray  # int64 (searched features,): number of the first threshold of each, counted over all features
     visits: Visits | None = None  # visits that prove the bound; None if the search did not store them
 
 
@@ -63,6 +65,8 @@ def solve_numeric(
     flag: np.ndarray | None = None,
     report: Callable[[Fraction, Fraction, NumericShape], None] | None = None,
     rules: PathRules | None = None,
+    allowed: BoolArray | None = None,
+    min_leaf: int = 1,
 ) -> NumericResult:
     """Find a tree over all thresholds that minimises errors + leaf_cost * leaves, and prove it.
 
@@ -92,6 +96,10 @@ def solve_numeric(
         Called with cost and bound in rows and a better tree.
     rules : PathRules, optional
         Prices of columns, which the costs then include, and pairs of columns that no path tests.
+    allowed : bool array of shape (F,), optional
+        Features that may be tested.
+    min_leaf : int
+        Least weight of a leaf in a tree of several leaves; must be 1 with `rules`.
 
     Returns
     -------
@@ -120,11 +128,17 @@ def solve_numeric(
         return time.perf_counter() >= end or (stop is not None and stop())
 
     levels, rank, is_complete = _ranks(X, over)
+    starts = np.cumsum([0, *(len(values) - 1 for values in levels)])
+    features = np.arange(len(levels)) if allowed is None else np.flatnonzero(allowed[: len(levels)])
+    levels = [levels[f] for f in features]
+    rank = rank[features]
     order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
     flag = np.zeros(1, np.int64) if flag is None else flag
     search = NumericSearch(rank, y, weight, n_classes, costs, flag, over)
     if rules is not None and is_complete:
-        search = PathSearch(search, rules)
+        search = PathSearch(search, replace(rules, columns=rules.columns[features]))
+    elif min_leaf > 1:
+        search = SizedSearch(search, min_leaf)
 
     def value(cost: int) -> Fraction:
         return Fraction(cost // scale, Q)
@@ -132,7 +146,7 @@ def solve_numeric(
     def shape(tree: Any) -> NumericShape:
         if tree is None:
             return None
-        return tree[0], threshold_after(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
+        return int(features[tree[0]]), threshold_after(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
 
     # if some columns are excluded, the price of a leaf is the only lower bound
     floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if is_complete else int(costs[1])
@@ -154,7 +168,12 @@ def solve_numeric(
     if not finished or used_slack:
         bound = min(cost, max(value(max(lower, floor)), Fraction(0)))
     prepared = PreparedSearch(
-        search, order, scale, min(best.cost, max(lower, floor)), best.visits if lower >= floor else None
+        search,
+        order,
+        scale,
+        min(best.cost, max(lower, floor)),
+        starts[features],
+        best.visits if lower >= floor else None,
     )
     return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.count_nodes(), prepared=prepared)
 

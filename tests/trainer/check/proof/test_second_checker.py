@@ -74,6 +74,9 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact-numeric", {"depth": 2, "recall": "yes: 0.95"}),
     ("exact-numeric", {"depth": 3, "forbidden_pairs": "x+z; z+colour"}),
     ("exact-numeric", {"depth": 2, "max_columns": 1}),
+    ("exact-numeric", {"depth": 3, "forbidden": "colour"}),
+    ("exact-numeric", {"depth": 2, "min_leaf": 7}),
+    ("exact-numeric", {"depth": 3, "max_leaves": 3}),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one case for each kind: splits, forbidden pairs, a recall, constraints
 CHANGES = 6  # changed proofs that are tried: always the header and the missing end, others at random

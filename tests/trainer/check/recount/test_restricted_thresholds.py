@@ -22,6 +22,11 @@ ASKED = [
     {"optimal_trees": 1000},
     {"max_columns": 1},
     {"max_columns": 1, "column_price": "width=0.02; length=0.01", "leaf_penalty": 0.01},
+    {"forbidden": "length"},
+    {"min_leaf": 9},
+    {"max_leaves": 3, "forbidden": "colour"},
+    {"min_leaf": 6, "costs": "a>b=5; b>a=0.2*length"},
+    {"max_leaves": 3, "min_leaf": 4, "recall": "c: 0.9"},
 ]
 
 
@@ -59,6 +64,9 @@ def evidence(name, value):
         (ASKED[0], parameter("recall", "")), (ASKED[0], parameter("recall", "a: 0.5")), (ASKED[0], parameter("recall", "a: 1; b: 1")),
         (ASKED[1], parameter("forbidden_pairs", "")), (ASKED[1], parameter("forbidden_pairs", "length + width; length + colour; length + flag")),
         (ASKED[5], parameter("max_columns", 2)), (ASKED[5], parameter("max_columns", 0)), (ASKED[5], parameter("max_columns", None)),
+        (ASKED[7], parameter("forbidden", "")), (ASKED[7], parameter("forbidden", "width")),
+        (ASKED[8], parameter("min_leaf", 1)), (ASKED[8], parameter("min_leaf", 12)), (ASKED[8], parameter("min_leaf", 4)),
+        (ASKED[9], parameter("max_leaves", None)), (ASKED[9], parameter("max_leaves", 4)), (ASKED[9], parameter("max_leaves", 2)),
         (ASKED[4], evidence("count", lambda count: str(int(count) + 1))), (ASKED[4], evidence("count", lambda count: str(int(count) - 1))),
         (ASKED[4], evidence("listed", lambda trees: trees[1:])), (ASKED[4], evidence("listed", lambda trees: [*trees, trees[0]])),
     ],
@@ -69,7 +77,10 @@ def test_lie_about_restrictions_is_refuted(folder, tmp_path, asked, lie):
     assert verdict_of(document, data, tmp_path) == "refuted"
 
 
-@pytest.mark.parametrize("asked", [ASKED[0], {"forbidden_pairs": "length + width"}])
+@pytest.mark.parametrize(
+    "asked",
+    [ASKED[0], {"forbidden_pairs": "length + width"}, {"forbidden": "width"}, {"min_leaf": 9}, {"max_leaves": 3}],
+)
 def test_tree_without_the_restriction_is_refuted_as_the_best_within(folder, tmp_path, asked):
     """The file has the tree of fewest errors, which violates the restriction, but it claims its scope."""
     plain, data = trained(folder, "exact-numeric", test_share=0.25)
@@ -90,7 +101,7 @@ def test_random_honest_files_with_optimal_trees_are_proved(tmp_path, count):
         assert verdict(said) == "proved", (seed, [f for f in said if f.verdict not in ("recounted", "proved")])
 
 
-@pytest.mark.parametrize("asked", ASKED[:2])
+@pytest.mark.parametrize("asked", [*ASKED[:2], *ASKED[7:10]])
 def test_wish_beside_restrictions_is_proved_and_keeps_them(folder, tmp_path, asked):
     plain, data = trained(folder, "exact-numeric", **asked)
     table, labels, *_ = load(data, target="class")

@@ -36,7 +36,7 @@ class Sweep(CountTable):
             rank = np.unique(space.X[:, f], return_inverse=True)[1].reshape(-1)
             self.levels[f] = rank.max() + 1
             self.code[f] = rank * K + space.labels
-            if groups < n:
+            if groups < n and space.allowed[f]:
                 _, group = np.unique(group * self.levels[f] + rank, return_inverse=True)
                 groups = int(group.max()) + 1
         # the questions about column f have the numbers starts[f] to starts[f + 1] - 1

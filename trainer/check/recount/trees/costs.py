@@ -283,7 +283,7 @@ def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | No
     if stated is None:
         return [recount_finding(CLAIM, False, "The parameters name costs, and the certificate does not.")]
     parameters = model.get("parameters") or {}
-    if model["method"] == "exact":  # `exact` gives each row the same number of copies, so min_leaf keeps its meaning
+    if model["method"] in ("exact", "exact-numeric"):  # they copy all rows equally often, so min_leaf keeps its meaning
         parameters = parameters | {"min_leaf": 1}
     odd = [name for name, off in COUNTING.items() if parameters.get(name) not in (None, False, "", "none", *off)]
     odd += ["goal"] if model["certificate"].get("goal") else []

@@ -35,7 +35,9 @@ class NumericSpace(editing.EditingSpace):
 
     questions: ThresholdQuestions
 
-    def __init__(self, problem: Problem, *, depth: int, memory: int = 1 << 30) -> None:
+    def __init__(
+        self, problem: Problem, *, depth: int, banned: frozenset[int] = NONE_BANNED, memory: int = 1 << 30
+    ) -> None:
         super().__init__()
         weights = problem.row_weights
         self.origin = np.flatnonzero(weights > 0)
@@ -47,7 +49,7 @@ class NumericSpace(editing.EditingSpace):
         self.questions = ThresholdQuestions(problem, self.origin)
         self.depth = depth
         self.min_leaf = 1
-        self.banned = NONE_BANNED
+        self.banned = banned
         self.weights = np.ascontiguousarray(weights[self.origin], dtype=np.int64)
         self.classes = np.ascontiguousarray(problem.y[self.origin], dtype=np.int32)
         self.n_classes = problem.n_classes
@@ -98,7 +100,8 @@ class NumericSpace(editing.EditingSpace):
 
     def allowed_features(self, banned: frozenset[int]) -> list[int]:
         """Return the features of columns that are not banned."""
-        return [f for f, feature in enumerate(self.questions.features) if feature.column not in banned]
+        out = self.banned | banned
+        return [f for f, feature in enumerate(self.questions.features) if feature.column not in out]
 
     # -- optimal subtrees ----------------------------------------------------------------------------------------------
 

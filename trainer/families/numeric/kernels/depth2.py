@@ -5,6 +5,9 @@ L, R     costs of the rows on either side of a threshold             cost       
 The other symbols are those of `trainer.families.numeric.kernels.records`.
 For thresholds s < t of one feature L(s) <= L(t) and R(s) >= R(t), and each changes by at most the weight of the rows between. So the
 bounds of two thresholds bound all thresholds between them (Brita, van der Linden & Demirovic 2025, ConTree).
+
+With a least weight of leaves, a tree of more rows need not suit fewer. So L(s) <= L(t) holds for the costs without the least weight,
+which are stored as well. A tree of fewer rows suits more, so the other bound holds for both.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from trainer.families.numeric.kernels.orders import (
     change_positions,
     class_change_positions,
     class_weights,
+    copy_ends,
     maximum,
     minimum,
     prefix_sums,
@@ -23,7 +27,7 @@ from trainer.families.numeric.kernels.orders import (
     weight_and_errors,
 )
 from trainer.families.numeric.kernels.records import INFINITE_COST, CostTask, NodeRows, Tables
-from trainer.families.numeric.kernels.scan import best_single_splits, scan_many, scan_two
+from trainer.families.numeric.kernels.scan import best_single_splits, scan_many, scan_sized, scan_two
 from trainer.kernels.compiled import kernel
 
 
@@ -42,18 +46,38 @@ def _move_rows(order, before, now, y, weight, inc, left, side_weights):
 @kernel
 def _floors(line, unit, a, b, c):
     """Return lower bounds of both children of threshold c between the thresholds a and b."""
-    low = max(line[0, a], line[0, b] - unit * (line[2, b] - line[2, c]))
-    high = max(line[1, b], line[1, a] - unit * (line[2, c] - line[2, a]))
+    low = max(line[5, a], line[0, b] - unit * (line[2, b] - line[2, c]))
+    high = max(line[6, b], line[1, a] - unit * (line[2, c] - line[2, a]))
     return low, high
 
 
 @kernel
-def _trim_interval(line, unit, a, b, best, least):
-    """Return first and last threshold between a and b that may cost less than `best`, and the least bound of all pruned ones."""
-    lo = a + 1
-    hi = b - 1
-    if lo <= hi and line[0, a] + line[1, b] >= best:
-        return b, a, min(least, line[0, a] + line[1, b])
+def _free_floors(line, unit, a, b, c):
+    """Return the same bounds without a least weight of leaves."""
+    low = max(line[5, a], line[5, b] - unit * (line[2, b] - line[2, c]))
+    high = max(line[6, b], line[6, a] - unit * (line[2, c] - line[2, a]))
+    return low, high
+
+
+@kernel
+def _usable_thresholds(line, task):
+    """Return the first and the last threshold whose children both have the least weight of a leaf."""
+    first = 1
+    final = task.thresholds
+    while first <= final and line[2, first] < task.least:
+        first += 1
+    while first <= final and task.total - line[2, final] < task.least:
+        final -= 1
+    return first, final
+
+
+@kernel
+def _trim_interval(line, unit, usable, a, b, best, least):
+    """Return first and last usable threshold between a and b that may cost less than `best`, and the least bound of all pruned ones."""
+    lo = max(a + 1, usable[0])
+    hi = min(b - 1, usable[1])
+    if lo <= hi and line[5, a] + line[6, b] >= best:
+        return b, a, min(least, line[5, a] + line[6, b])
     while lo <= hi:
         low, high = _floors(line, unit, a, b, lo)
         if low + high < best:
@@ -81,7 +105,13 @@ def _fill_tables(order, marks, weight, line, G, good, errors, task):
             at += 1
         line[2, e + 1] = behind
     line[2, 0], line[2, last] = 0, task.total
-    line[0, 0], line[1, 0], line[0, last], line[1, last] = task.leaf, task.one_split, task.one_split, task.leaf
+    for low, high in ((0, 1), (5, 6)):
+        line[low, 0], line[high, 0], line[low, last], line[high, last] = (
+            task.leaf,
+            task.one_split,
+            task.one_split,
+            task.leaf,
+        )
     line[3, 0] = 0
     line[4, 0] = last
     for g in range(len(errors)):
@@ -109,8 +139,9 @@ def _search_thresholds(node, tables, task, best, flag, answer):
     """Return the least cost below `best` with a root split on this feature (negative: stopped) and a bound of the others; write positions."""
     Z, E, C, S, D, y, weight, inc, errors = node
     line, G, good, first, left, side_weights, buffer, out = tables
-    unit, leaf, two, _, _, f, count, place = task
+    unit, leaf, two, _, _, f, count, place, least = task
     _fill_tables(Z[f], E[f], weight, line, G, good, errors, task)
+    usable = _usable_thresholds(line, task)
     # rows before `seated` in the order of f are on the left
     depth = 1
     floor = INFINITE_COST
@@ -119,7 +150,7 @@ def _search_thresholds(node, tables, task, best, flag, answer):
         depth -= 1
         a = line[3, depth]
         b = line[4, depth]
-        lo, hi, floor = _trim_interval(line, unit, a, b, best, floor)
+        lo, hi, floor = _trim_interval(line, unit, usable, a, b, best, floor)
         if lo > hi:
             continue
         if flag[0]:
@@ -139,6 +170,8 @@ def _search_thresholds(node, tables, task, best, flag, answer):
         found_r = leaf_r
         low_l = leaf_l
         low_r = leaf_r
+        free_l = leaf_l
+        free_r = leaf_r
         gl = -1
         gr = -1
         at_l = -1
@@ -154,7 +187,10 @@ def _search_thresholds(node, tables, task, best, flag, answer):
             done_r = G[1, c, g] >= cut_r
             if not (done_l and done_r):
                 out[4], out[5] = 0 if done_l else cut_l, 0 if done_r else cut_r
-                if two:
+                if least > 1:
+                    out[6] = least
+                    scan_sized(Z[g], C[g], y, weight, left, side_weights, buffer, out)
+                elif two:
                     scan_two(Z[g], C[g], S[g], D[g], left, side_weights, buffer, out)
                 else:
                     scan_many(Z[g], C[g], y, weight, left, side_weights, buffer, out)
@@ -167,14 +203,20 @@ def _search_thresholds(node, tables, task, best, flag, answer):
                     found_r = out[2]
                     gr = g
                     at_r = out[3]
-            low_l = min(low_l, G[0, c, g])
-            low_r = min(low_r, G[1, c, g])
+            free_l = min(free_l, G[0, c, g])
+            free_r = min(free_r, G[1, c, g])
+            is_tighter = least > 1 and not (done_l and done_r)
+            low_l = min(low_l, max(G[0, c, g], out[6]) if is_tighter else G[0, c, g])
+            low_r = min(low_r, max(G[1, c, g], out[7]) if is_tighter else G[1, c, g])
         good[c, 0] = gl
         good[c, 1] = gr
         as_l = leaf_l * unit + leaf
         as_r = leaf_r * unit + leaf
         line[0, c] = max(floor_l, min(as_l, low_l * unit + 2 * leaf))
         line[1, c] = max(floor_r, min(as_r, low_r * unit + 2 * leaf))
+        floor_l, floor_r = _free_floors(line, unit, a, b, c)
+        line[5, c] = max(floor_l, min(as_l, free_l * unit + 2 * leaf))
+        line[6, c] = max(floor_r, min(as_r, free_r * unit + 2 * leaf))
         floor = min(floor, line[0, c] + line[1, c])
         of_l = found_l * unit + 2 * leaf
         of_r = found_r * unit + 2 * leaf
@@ -195,13 +237,14 @@ def _search_thresholds(node, tables, task, best, flag, answer):
 def solve_depth2(Z, rows, classes, costs, ub, flag, answer, LB):
     """Return the smallest cost below `ub` of a tree of at most depth two, or `ub`; negative if flag[0] ended the search.
 
-    rows: rank, y, weight, inc. costs: unit, leaf. answer int64 (6,): feature and rank of the threshold, of the root and both children
+    rows: rank, y, weight, inc. costs: unit, leaf, and the least weight of a leaf in a tree of several. answer int64 (6,): feature and rank of the threshold, of the root and both children
     (feature -1: a leaf). LB[f] int64: lower bounds of trees with a root split on f, read and raised.
     """
     rank, y, weight, inc = rows
     F, m = Z.shape
     unit = costs[0]
     leaf = costs[1]
+    least = costs[2]
     two = classes == 2
     totals = class_weights(Z, y, weight, classes)
     answer[:] = -1
@@ -218,15 +261,18 @@ def solve_depth2(Z, rows, classes, costs, ub, flag, answer, LB):
     best_single_splits(Z, E, sizes, y, weight, classes, errors, places)
     C = np.empty((F, m), np.int32)
     changing = np.zeros(F, np.int64)
-    class_change_positions(Z, E, sizes, y, C, changing)
+    if least > 1:  # the first and the last usable end may be the best, even between rows of one class
+        copy_ends(E, sizes, C, changing)
+    else:
+        class_change_positions(Z, E, sizes, y, C, changing)
     S = prefix_sums(Z, inc) if two else np.empty((F, 1), np.int64)
     D = signed_prefixes(S, C, changing) if two else np.empty((F, 1), np.int64)
     node = NodeRows(Z, E, C, S, D, y, weight, inc, errors)
     most = maximum(sizes) + 2
     tables = Tables(
-        np.empty((5, most), np.int64), np.empty((2, most, F), np.int32), np.empty((most, 2), np.int64), np.empty(F + 4, np.int64),
+        np.empty((7, most), np.int64), np.empty((2, most, F), np.int32), np.empty((most, 2), np.int64), np.empty(F + 4, np.int64),
         np.zeros(rank.shape[1], np.int64), np.zeros((3, classes), np.int64), np.empty(max(m, 2 * classes), np.int64),
-        np.empty(6, np.int64),
+        np.empty(8, np.int64),
     )  # fmt: skip
     for k in range(classes):
         tables.side_weights[2, k] = totals[k]
@@ -237,7 +283,7 @@ def solve_depth2(Z, rows, classes, costs, ub, flag, answer, LB):
             LB[f] = max(LB[f], one_split)
         if sizes[f] == 0 or LB[f] >= best:
             continue
-        task = CostTask(unit, leaf, two, total, one_split, f, sizes[f], places[f])
+        task = CostTask(unit, leaf, two, total, one_split, f, sizes[f], places[f], least)
         best, floor = _search_thresholds(node, tables, task, best, flag, answer)
         if best < 0:
             return best

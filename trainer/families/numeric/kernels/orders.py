@@ -54,6 +54,16 @@ def class_change_positions(Z, E, sizes, y, C, counts):
 
 
 @kernel
+def copy_ends(E, sizes, C, counts):
+    """Write C[f, :counts[f]], all ends, and C[f, counts[f]] = m."""
+    for f in range(len(E)):
+        for e in range(sizes[f]):
+            C[f, e] = E[f, e]
+        counts[f] = sizes[f]
+        C[f, sizes[f]] = E.shape[1]
+
+
+@kernel
 def divide_orders(Z, rank, f, t):
     """Return the orders of the rows with rank <= t of feature f, and of the others."""
     F, m = Z.shape

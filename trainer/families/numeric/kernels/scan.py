@@ -144,6 +144,78 @@ def scan_many(order, marks, y, weight, left, side_weights, buffer, out):
 
 
 @kernel
+def _split_errors(whole, low, size, top):
+    """Return the errors of a split, with class weights `low`, of largest `top`, on one side; `whole` and `size` are those of both."""
+    rest = np.int64(0)
+    for k in range(len(whole)):
+        rest = max(rest, whole[k] - low[k])
+    return size - top - rest
+
+
+@kernel
+def scan_sized(order, marks, y, weight, left, side_weights, buffer, out):
+    """Do the work of `scan_many` if leaves have a least weight; marks: all ends.
+
+    out int64 (8,): as for `scan_many`, and in the last two places first the least weight. Errors and positions respect it, and so do the
+    lower bounds that the kernel writes to the last two places. The lower bounds that replace the cuts hold without it.
+    """
+    K = side_weights.shape[1]
+    cut_l = out[4]
+    cut_r = out[5]
+    least = out[6]
+    low = buffer[:K]
+    high = buffer[K : 2 * K]
+    size_l, free_l = weight_and_errors(side_weights[0])
+    size_r, free_r = weight_and_errors(side_weights[1])
+    out[0] = free_l
+    out[1] = -1
+    out[2] = free_r
+    out[3] = -1
+    for k in range(2 * K):
+        buffer[k] = 0
+    top_l = np.int64(0)
+    top_r = np.int64(0)
+    sum_l = np.int64(0)
+    sum_r = np.int64(0)
+    rest_l = INFINITE_COST
+    rest_r = INFINITE_COST
+    j = NONE
+    e = NONE
+    while np.uint64(marks[e]) < np.uint64(len(order)):
+        end = np.uint64(marks[e])
+        e += ONE
+        before_l = sum_l
+        before_r = sum_r
+        while j <= end:
+            i = np.uint32(order[j])
+            label = np.uint32(y[i])
+            if left[i]:
+                low[label] += weight[i]
+                top_l = max(top_l, low[label])
+                sum_l += weight[i]
+            else:
+                high[label] += weight[i]
+                top_r = max(top_r, high[label])
+                sum_r += weight[i]
+            j += ONE
+        if sum_l > before_l:
+            wrong = _split_errors(side_weights[0], low, size_l, top_l)
+            free_l = min(free_l, wrong)
+            if wrong < out[0] and min(sum_l, size_l - sum_l) >= least:
+                out[0], out[1] = wrong, np.int64(end)
+        if sum_r > before_r:
+            wrong = _split_errors(side_weights[1], high, size_r, top_r)
+            free_r = min(free_r, wrong)
+            if wrong < out[2] and min(sum_r, size_r - sum_r) >= least:
+                out[2], out[3] = wrong, np.int64(end)
+        if sum_l - top_l >= cut_l and sum_r - top_r >= cut_r:
+            rest_l = sum_l - top_l
+            rest_r = sum_r - top_r
+            break
+    out[4], out[5], out[6], out[7] = min(free_l, rest_l), min(free_r, rest_r), min(out[0], rest_l), min(out[2], rest_r)
+
+
+@kernel
 def best_single_splits(Z, E, sizes, y, weight, classes, errors, places):
     """Write errors[f], the fewest errors of one split on each feature, and places[f], the index of its end (-1: none)."""
     totals = class_weights(Z, y, weight, classes)
