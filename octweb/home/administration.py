@@ -73,8 +73,10 @@ def administration(request: HttpRequest) -> HttpResponse:
             return redirect("administration")
     words = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     users = with_words(get_user_model().objects.filter(visit=None), words, ("username", "email")).order_by("username")
+    page = page_of(users, request.GET)
     context = {
-        "page": page_of(users, request.GET),
+        "page": page,
+        "people": [(user, role_of(user)) for user in page],
         "words": words,
         "roles": ROLES.items(),
         "manages": request.user.is_superuser,
@@ -84,6 +86,13 @@ def administration(request: HttpRequest) -> HttpResponse:
         **_queue(),
     }
     return render(request, "home/administration.html", context)
+
+
+def role_of(user: Any) -> str:
+    """Return the key of the role of an account."""
+    if user.is_superuser:
+        return "administrator"
+    return "reviewer" if user.is_staff else "member"
 
 
 def _health() -> list[tuple[str, bool, str]]:
