@@ -9,7 +9,7 @@ from octweb.experiments.board import Board, BoardLine, held_out, interval_of
 from octweb.figures.measure import Measure
 from trainer.errors import join_with_and
 from trainer.evaluate import NestedEstimate, OneStandardErrorChoice, Score
-from trainer.tree.numbers import number_text, points_text
+from trainer.tree.numbers import count_words, number_text, points_text
 
 
 def reasons(leaderboard: Board) -> list[str]:
@@ -59,9 +59,9 @@ def _highest_words(leaderboard: Board) -> str:
     best = leaderboard.measure.best
     if len(leaderboard.tied) == 1:
         return f"The {best}, {highest.mean_words}, has {highest.leaves} leaves"
-    return (
-        f"{join_with_and([line.candidate.name for line in leaderboard.tied])} tie for the {best}, {highest.mean_words}"
-    )
+    names = [line.candidate.name for line in leaderboard.tied]
+    who = join_with_and(names) if len(names) == 2 else count_words(len(names), "candidate").capitalize()
+    return f"{who} tie for the {best}, {highest.mean_words}"
 
 
 def reasons_against(leaderboard: Board) -> list[dict[str, str]]:

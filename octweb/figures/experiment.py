@@ -187,8 +187,14 @@ def _labels(placed: Sequence[dict[str, Any]], measure: Measure) -> tuple[list[di
     The label of the best candidate is above all bars that it spans, the other label below them.
     """
     labels = []
+    labelled = {
+        _leaves(p) for p in placed if p["highest"] and p["recommended"]
+    }  # sizes of tied candidates with a label
     for p in placed:
+        if p["highest"] and not p["recommended"] and _leaves(p) in labelled:
+            continue
         if p["highest"]:
+            labelled.add(_leaves(p))
             rank = f"tied for the {measure.best}" if p.get("tied") else f"the {measure.best}"
             plain = f"{rank.removeprefix('the ')}, {_leaves(p)}"
             labels.append((p, f"<b>recommended</b>, {rank}" if p["recommended"] else plain, True))

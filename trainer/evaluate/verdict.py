@@ -241,6 +241,7 @@ def _more(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"depth": depth + 1} if isinstance(depth, int) else {}
 
 
+FOLDS_ADVICE = "Use folds, so that every row counts once as unseen, or add rows."
 _STEPS = {
     "approve": "Ask for approval.",
     "hold_out": "Train again with a test share or with folds.",
@@ -250,7 +251,7 @@ _STEPS = {
     "setting": "Change this setting.",
     "more": "Allow a larger tree.",
     "columns": "Add columns that tell the classes apart, or more rows.",
-    "rows": "Use folds, so that every row counts once as unseen, or add rows.",
+    "rows": FOLDS_ADVICE,
     "more_rows": "Add rows, or columns that tell the classes apart.",
     "classes": "Look at the mistakes of each class.",
     "time": "Give the search more time.",

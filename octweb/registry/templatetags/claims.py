@@ -14,9 +14,10 @@ from octweb.registry import hooks
 from octweb.registry.document import claims
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
-from trainer.evaluate.verdict import BaseRate, TreeVerdict
+from trainer.evaluate.verdict import FOLDS_ADVICE, BaseRate, TreeVerdict
 
 register = template.Library()
+USUAL_FOLDS = 5
 _count = itertools.count()
 
 
@@ -47,10 +48,13 @@ def weights_of(model: TreeModel) -> str:
 @register.simple_tag
 def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
     """Return the query for the new-run form with the settings that the verdict proposes. "" if it proposes none."""
-    if model.dataset_id is None or not verdict.settings:
+    file = model_file(model)
+    folds = verdict.next == FOLDS_ADVICE
+    if model.dataset_id is None or not (verdict.settings or folds):
         return ""
     fields = {f"p_{name}": value for name, value in verdict.settings.items()}
-    rows = model_file(model).rows or {}
+    fields |= {"evaluation": "folds", "folds": USUAL_FOLDS} if folds else {}
+    rows = file.rows or {}
     fields |= {role: rows[role]["column"] for role in ("group", "time", "weight") if rows.get(role)}
     return urlencode({"dataset": model.dataset_id, "method": model.method, **fields})
 

@@ -37,3 +37,9 @@ def test_words_with_nothing_in_their_way_stand_at_their_own_bar():
     figure = experiment_figure([point("small", 2, 0.8, recommended=True), point("best", 500, 0.803, highest=True)])
     assert words_of(figure, "recommended")["y"] == pytest.approx(79.6)
     assert all(s["type"] == "rect" for s in figure["layout"]["shapes"])
+
+
+def test_tied_candidates_of_one_size_share_a_label():
+    tied = [point(name, 4, 0.8, highest=True, tied=True) for name in "abc"]
+    figure = experiment_figure([*tied, point("small", 2, 0.79, recommended=True)])
+    assert sum("tied for the highest" in a["text"] for a in figure["layout"]["annotations"]) == 1

@@ -17,7 +17,7 @@ from octweb.registry.lifecycle import actions as registry
 from octweb.registry.templatetags.claims import next_run
 from octweb.workbench import actions
 from trainer.data.reader import load
-from trainer.evaluate.verdict import read_verdict
+from trainer.evaluate.verdict import FOLDS_ADVICE, read_verdict
 from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +62,9 @@ def test_comparison_counts_groups_and_next_run_keeps_the_columns(client, owner, 
     assert "McNemar" not in found.sentence
     verdict = replace(read_verdict(model_file(models[0])), settings={"depth": 2})
     assert "group=patient&weight=w" in next_run(models[0], verdict)
+    advice = replace(verdict, settings={}, next=FOLDS_ADVICE)
+    assert "evaluation=folds&folds=5&group=patient" in next_run(models[0], advice)
+    assert next_run(models[0], replace(advice, next="Add rows.")) == ""
     client.force_login(owner)
     page = client.get(reverse("registry:detail", args=[models[1].pk]), {"mode": "performance"}).content.decode()
     assert "over groups of rows" in page
