@@ -67,12 +67,9 @@ const Questionnaire = (() => {
 
   function reason(tree, at) {
     const v = tree.nodes[at];
-    const leads = (below) => {
-      const labels = [...labelsBelow(tree, below)].sort((a, b) => a - b).map((k) => `“${tree.classes[k]}”`);
-      return labels.length < 2 ? `means ${labels[0]}` : `leaves ${either(labels)} open`;
-    };
-    const share = v.r ? ` Of the ${v.r.toLocaleString("en")} training rows that get here, ${percent(tree.nodes[v.y].r / v.r)} answer yes.` : "";
-    return `Why we ask: “yes” to ${v.q} ${leads(v.y)}, “no” ${leads(v.n)}.${share}`;
+    const answers = (below) => either([...labelsBelow(tree, below)].sort((a, b) => a - b).map((k) => `“${tree.classes[k]}”`));
+    const share = v.r ? ` The first holds for ${percent(tree.nodes[v.y].r / v.r)} of the ${v.r.toLocaleString("en")} training rows that get here.` : "";
+    return `Why we ask: if ${v.q}, the answer is ${answers(v.y)}. If not, it is ${answers(v.n)}.${share}`;
   }
 
   // the changes of a flip: "income 3200 € instead of 3000 € (200 € more) and town north instead of south"

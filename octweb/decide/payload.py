@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from octweb.core.methods import title_of
+from octweb.core.names import split_name
 from octweb.decide.actions import marks_of
 from octweb.registry.document.model_files import model_file
 from octweb.registry.document.units import statistics_of
@@ -30,6 +32,7 @@ def payload(
     tree. By default, it is the hash of the model file, which depends on the training rows.
     """
     tree = model_file(model).tree
+    name, _ = split_name(model.title, title_of(model.method))
     allowed = permissions(tree.schema, marks_of(model))
     statistics = statistics_of(model, inside=inside)[0] if rows else statistics_of_model(tree)
     return {
@@ -38,6 +41,6 @@ def payload(
             "key": key or model.sha256,
             "permissions": permission_records(tree, allowed, rows=rows),
             "heading": heading,
-            "foot": f"The tree decides nothing alone. {model.title}, version {model.version}.",
+            "foot": f"The tree decides nothing alone. {name}, version {model.version}.",
         },
     }
