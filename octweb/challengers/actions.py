@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
-from octweb.challengers.models import Challenge
+from octweb.challengers.models import COMPARED, Challenge
 from octweb.challengers.record import challenger_record
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.decisions.models import DecisionHead
@@ -29,9 +29,18 @@ NO_CHALLENGER = "This model challenges no model of yours. Name it a challenger f
 
 def running_challenges() -> Any:
     """Return the running challenges, with both models joined, without their documents."""
+    return _joined(Challenge.objects.filter(ended_at=None))
+
+
+def ended_challenges() -> Any:
+    """Return the ended challenges of which records may still be uncompared, joined like running ones."""
+    return _joined(Challenge.objects.exclude(ended_at=None).exclude(last_number=COMPARED))
+
+
+def _joined(challenges: Any) -> Any:
     related = ("model__family", "model__owner", "challenger__family", "challenger__owner", "by")
-    challenges = Challenge.objects.filter(ended_at=None).select_related(*related)
-    return challenges.defer("model__document", "challenger__document")  # workers ask each second
+    # without documents, because workers ask each second
+    return challenges.select_related(*related).defer("model__document", "challenger__document")
 
 
 def running_challenge(model: TreeModel) -> Challenge | None:

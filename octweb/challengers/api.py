@@ -12,13 +12,17 @@ from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from octweb.challengers import actions
 from octweb.challengers.models import Challenge
-from octweb.challengers.record import challenger_record
+from octweb.challengers.record import challenger_record, daily_differences, latest_challenge
 from octweb.core.api import PROBLEMS, StrictTextField
+from octweb.core.model_schema import reference
 from octweb.core.problems import Conflict
+from octweb.figures.life import differences_figure
 from octweb.registry.api.request import readable_model
+from octweb.registry.models import TreeModel
 
 
 class ChallengerLeafSerializer(serializers.Serializer):
@@ -164,3 +168,16 @@ class ModelChallengerPromote(ChallengeView):
         form.is_valid(raise_exception=True)
         actions.ask_for_promotion(challenge, by=request.user, reason=form.validated_data["reason"])
         return self.answer(challenge)
+
+
+class DifferencesFigure(APIView):
+    """Share of the rows to which the challenger of a model of the caller gives another answer, by day."""
+
+    @extend_schema(
+        operation_id="models_figures_life_differences",
+        responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+        challenge = latest_challenge(model)
+        return Response(differences_figure([] if challenge is None else daily_differences(challenge)))

@@ -11,5 +11,10 @@ urlpatterns = [
         api.ModelChallengerPromote.as_view(),
         name="api-model-challenger-promote",
     ),
+    path(
+        "models/<uuid:pk>/figures/life/differences/",
+        api.DifferencesFigure.as_view(),
+        name="api-model-differences-figure",
+    ),
     path("models/<uuid:pk>/life/price/", price_api.ModelPrice.as_view(), name="api-model-price"),
 ]

@@ -7,27 +7,31 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from octweb.challengers.actions import end_challenge, reason_to_end, running_challenges
-from octweb.challengers.models import Challenge, Difference
+from octweb.challengers.actions import end_challenge, ended_challenges, reason_to_end, running_challenges
+from octweb.challengers.models import COMPARED, Challenge, Difference
 from octweb.core.tally import SECONDS_OF_DAY, Key
 from octweb.decisions.models import ChainEntry, DecisionHead, Kind
 from octweb.decisions.reading import nanoseconds_of
 from octweb.decisions.replaying import row_of
 from octweb.life.counting import EPOCH, add_counts
 from octweb.registry.document.model_files import model_file
+from octweb.registry.models import Recording
 from octweb.registry.prediction.recording import APIS, is_recorded
 from octweb.registry.prediction.silent import NO_ANSWER, SILENT, SilentTree, count_names
 
 log = logging.getLogger(__name__)
 
 BATCH_RECORDS = 4096
+LATE = timedelta(minutes=10)  # records reach the chain sooner, unless their host was down
 CLEAN_SECONDS = 60.0  # time between two deletions of differences whose record was erased
 NANOSECONDS_OF_DAY = SECONDS_OF_DAY * 10**9
 
@@ -55,9 +59,28 @@ def follow_due() -> int:
                     end_challenge(challenge, by=None, reason=reason)
         except Exception:  # an unreadable model must not stop the other challenges
             log.exception("the challenge of %s was not followed", challenge.model)
+    rows += sum(_follow_ended(challenge, now) for challenge in ended_challenges())
     if time.monotonic() - _LastCleaning.at >= CLEAN_SECONDS:
         delete_erased()
         _LastCleaning.at = time.monotonic()
+    return rows
+
+
+def _follow_ended(challenge: Challenge, now: datetime) -> int:
+    """Compare the records from before the end of a challenge that were not compared yet. Return the number of rows.
+
+    Records may reach the chain after the end, so only LATE later the challenge counts as compared.
+    """
+    assert challenge.ended_at is not None
+    rows = 0
+    try:
+        rows = _follow(challenge)
+        is_over = now - challenge.ended_at >= LATE
+    except Exception:  # a model that is unreadable today stays so
+        log.exception("the rest of the challenge of %s was not compared", challenge.model)
+        is_over = True
+    if is_over:
+        Challenge.objects.filter(pk=challenge.pk).update(last_number=COMPARED)
     return rows
 
 
@@ -69,7 +92,7 @@ def delete_erased() -> None:
 
 def _follow(challenge: Challenge) -> int:
     """Compare all new records of a challenge, and return the number of rows."""
-    if not is_recorded(challenge.model):
+    if not (is_recorded(challenge.model) if challenge.ended_at is None else _was_recorded(challenge)):
         return 0
     served = model_file(challenge.model)
     silent = SilentTree(served, model_file(challenge.challenger))
@@ -81,6 +104,11 @@ def _follow(challenge: Challenge) -> int:
         rows += added
         if not is_behind:
             return rows
+
+
+def _was_recorded(challenge: Challenge) -> bool:
+    """Return whether the answers of the model were recorded, even if it is no longer approved."""
+    return Recording.FULL in (settings.RECORD, challenge.model.recording)
 
 
 def _follow_batch(challenge: Challenge, silent: SilentTree) -> tuple[int, bool]:
@@ -95,7 +123,7 @@ def _follow_batch(challenge: Challenge, silent: SilentTree) -> tuple[int, bool]:
         return 0, False
     last = min(end, before + BATCH_RECORDS)
     with transaction.atomic():
-        if not Challenge.objects.filter(pk=challenge.pk, last_number=before, ended_at=None).update(last_number=last):
+        if not Challenge.objects.filter(pk=challenge.pk, last_number=before).update(last_number=last):
             return 0, False
         challenge.last_number = last
         # by number alone: with the model, SQLite would read the index of all its decisions at each look
@@ -113,8 +141,10 @@ def _is_compared(challenge: Challenge, entry: ChainEntry) -> bool:
 
 
 def _is_in_time(challenge: Challenge, at: int) -> bool:
-    """Return whether a moment (ns since 1970) is after the naming and not after the last day."""
+    """Return whether a moment (ns since 1970) is after the naming, and not after the last day or the end."""
     if at < nanoseconds_of(challenge.since):
+        return False
+    if challenge.ended_at is not None and at > nanoseconds_of(challenge.ended_at):
         return False
     return challenge.until is None or at // NANOSECONDS_OF_DAY <= (challenge.until - EPOCH).days
 

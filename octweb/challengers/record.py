@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Subquery, Sum
@@ -90,6 +90,20 @@ def counts_by_leaf(challenge: Challenge) -> Counter[LeafAnswer]:
         _, leaf, answer = name.split(" ")
         counts[LeafAnswer(int(leaf), answer)] += number
     return counts
+
+
+def daily_differences(challenge: Challenge) -> list[tuple[date, int, int]]:
+    """Return each day with compared rows: the day, these rows, and those with another answer of the challenger."""
+    labels = {leaf.id: str(leaf.label) for leaf in model_file(challenge.model).tree.leaves}
+    mine = DailyCount.objects.filter(model=challenge.model_id, kind=SILENT, name__startswith=f"{challenge.pk} ")
+    compared: Counter[date] = Counter()
+    different: Counter[date] = Counter()
+    for day, name, number in mine.order_by().values_list("day", "name").annotate(Sum("number")):
+        _, leaf, answer = name.split(" ")
+        if answer not in (NOT_COMPARED, SKIPPED):
+            compared[day] += number
+            different[day] += number if answer != labels.get(int(leaf)) else 0
+    return [(day, compared[day], different[day]) for day in sorted(compared)]
 
 
 def verdicts_by_leaf(challenge: Challenge, now: datetime) -> dict[int, Verdicts]:

@@ -103,6 +103,40 @@ def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str,
     return {"data": data, "layout": layout}
 
 
+def differences_figure(days: Sequence[tuple[date, int, int]]) -> dict[str, Any]:
+    """Return Plotly JSON of a bar per day: the share of the compared rows with another answer of the challenger.
+
+    `days` are pairs of a day with its compared rows, and those with another answer.
+    """
+    compared = [day for day in days if day[1]]
+    first = days[0][0] if days else date.today()
+    last = days[-1][0] if days else first
+    ticks = "%b %Y" if (last - first).days > SHORT_DAYS else "%-d %b %Y"
+    ends = [first.isoformat(), (last + timedelta(days=1)).isoformat()]
+    layout = frame(
+        height=HEIGHT,
+        margin=dict(MARGIN),
+        xaxis=axis("", type="date", range=ends, tickformat=ticks),
+        yaxis=axis("other answers of the challenger", rangemode="tozero", ticksuffix="\u202f%"),
+        hovermode="closest",
+        showlegend=False,
+    )
+    if not compared:
+        layout["annotations"] = [NOTHING | {"text": "No answer was compared yet."}]
+        return {"data": [], "layout": layout}
+    bars = {
+        "type": "bar",
+        "x": [day.isoformat() for day, _, _ in compared],
+        "y": [round(100 * different / rows, 2) for _, rows, different in compared],
+        "offset": 0,
+        "width": BAR_MILLISECONDS,
+        "customdata": [[different, rows] for _, rows, different in compared],
+        "hovertemplate": "%{x|%-d %b %Y}: %{y:.1f}\u202f%, %{customdata[0]} of %{customdata[1]}<extra></extra>",
+        "marker": {"color": "var(--warm)"},
+    }
+    return {"data": [bars], "layout": layout}
+
+
 def _end_labels(ends: list[tuple[str, float, str, str]]) -> list[dict[str, Any]]:
     """Return labels of lines at their ends. Lines that end at the same rounded height share a label."""
     by_height: dict[float, list[tuple[str, float, str, str]]] = {}

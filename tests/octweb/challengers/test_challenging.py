@@ -16,7 +16,7 @@ from django.urls import reverse
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.challengers import actions, following, words
-from octweb.challengers.models import Challenge, Difference
+from octweb.challengers.models import COMPARED, Challenge, Difference
 from octweb.challengers.record import challenger_record, verdicts_by_leaf
 from octweb.challengers.verdicts import Verdicts
 from octweb.core.problems import Conflict, Unprocessable
@@ -427,3 +427,29 @@ def test_page_names_shows_promotes_and_ends(approved, smaller, owner, client, me
         == 200
     )
     assert not actions.running_challenges().exists()
+
+
+def test_records_before_the_end_are_compared_after_it(recorded_challenge, owner):
+    record_rows(recorded_challenge.model, 2)
+    actions.end_challenge(recorded_challenge, by=owner)
+    record_rows(recorded_challenge.model, 2)
+    assert follow() == 8
+    assert follow() == 0
+    assert record_of(recorded_challenge)["rows"] == 8
+    Challenge.objects.update(ended_at=now() - following.LATE)
+    assert follow() == 0
+    assert Challenge.objects.get().last_number == COMPARED
+    assert not actions.ended_challenges().exists()
+
+
+def test_differences_are_drawn_by_day(recorded_challenge, owner, stranger, client_of):
+    path = f"/api/v1/models/{recorded_challenge.model.pk}/figures/life/differences/"
+    api = client_of(owner)
+    assert "No answer was compared" in api.get(path).content.decode()
+    record_rows(recorded_challenge.model, 6)
+    follow()
+    record = record_of(recorded_challenge)
+    (bars,) = api.get(path).json()["data"]
+    assert [sum(pair) for pair in zip(*bars["customdata"], strict=True)] == [record["different"], record["rows"]]
+    assert bars["y"][0] == round(100 * bars["customdata"][0][0] / bars["customdata"][0][1], 2)
+    assert client_of(stranger).get(path).status_code == 404
