@@ -87,6 +87,8 @@ RECORD_SYNC = choice("OCTWEB_RECORD_SYNC", "second", "call")
 RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000
 RECORD_KEEP_DAYS = integer("OCTWEB_RECORD_KEEP_DAYS", 1826)
 KEEP_LOGINS_DAYS = integer("OCTWEB_KEEP_LOGINS_DAYS", 90)  # records of sign-ins are removed after this time
+# tables of clauses (octweb.dossier.clauses) whose unwritten points prevent an approval
+REQUIRED_CLAUSES = words_setting("OCTWEB_REQUIRED_CLAUSES", "")
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
 # Limits of forms on pages. octweb.core.parsers limits the bodies of API calls, and larger files go to disk.

@@ -35,7 +35,7 @@ IDS_OF_DJANGO = re.compile(r"id_.*|changelist|result_list")
 # Django describes a field by the elements with these ids.
 DESCRIBES = {f"{GAP}_error", f"{GAP}_helptext"}
 # Parts of a kept dossier, which a reader's link may name, and cards that tests find by their ids.
-OF_DOSSIER = {"claim", "data", "ends", "performance", "review", "since", "stability", "use", "versions"}
+OF_DOSSIER = {"claim", "clauses", "data", "ends", "performance", "review", "since", "stability", "use", "versions"}
 OF_TESTS = {"coefficient-frontier", "costs", "leaf-frontier", "optimal-trees", "reach", "roc", "share"}
 LANDMARKS = OF_DOSSIER | OF_TESTS
 

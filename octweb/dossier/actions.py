@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 from rest_framework.exceptions import ValidationError
@@ -20,22 +21,16 @@ from octweb.dossier import signing
 from octweb.dossier.folder import HTML, JSON, MODEL, PDF
 from octweb.dossier.keys import signing_key
 from octweb.dossier.models import FOLDER, ModelDossier
+from octweb.dossier.texts import TEXTS
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.document.selection import selection_of
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle import actions as registry
-from octweb.registry.models import State, TreeModel
+from octweb.registry.models import Recording, State, TreeModel
 from trainer.errors import DataError, list_names
 from trainer.tree.document import publishable
 
-# texts that the owner writes: name → label in the document
-TEXTS = {
-    "meant_for": "Meant for",
-    "not_meant_for": "Not meant for",
-    "weakness": "Known weakness",
-    "contact": "Contact",
-}
 ENDS = "ends"
 NO_ROWS = "The rows of this model are gone, so there can be no dossier. Train it again on a data set that you keep."
 MAX_TEXT = 4_000
@@ -202,6 +197,8 @@ def about(job: ModelDossier) -> dict[str, Any]:
         ENDS: texts.get(ENDS, ""),
         "wording": [question for question in questions_of(model) if question["yes"] or question["no"]],
         "selection": "" if chosen is None else chosen.words,
+        "recording": Recording.FULL if settings.RECORD else model.recording,
+        "record_keep_days": settings.RECORD_KEEP_DAYS,
         "review": steps,
         "four_eyes": registry.needs_four_eyes(),
         "audit": audit.end(),

@@ -20,6 +20,7 @@ from octweb.core.api import PROBLEMS
 from octweb.core.problems import Conflict
 from octweb.dossier import actions
 from octweb.dossier.models import ModelDossier
+from octweb.dossier.texts import TYPED
 from octweb.dossier.views import answer
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
@@ -38,15 +39,19 @@ ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": 
 class TextsSerializer(serializers.Serializer):
     """Texts of a dossier. Missing ones are copied from the last dossier."""
 
-    meant_for = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
-    not_meant_for = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
-    weakness = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
-    contact = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
     ends = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
     groups = serializers.ListField(
         child=serializers.CharField(max_length=300), required=False, max_length=actions.MAX_GROUPS,
         help_text="further columns to group the rows by",
     )  # fmt: skip
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return the fields, with one for each text of the owner."""
+        texts = {
+            name: serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT, help_text=words)
+            for name, (_, words) in TYPED.items()
+        }
+        return texts | super().get_fields()
 
 
 class DossierJobSerializer(serializers.ModelSerializer):

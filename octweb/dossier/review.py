@@ -9,9 +9,11 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.core.problems import Conflict
 from octweb.dossier import actions
+from octweb.dossier.texts import BASIC
 from octweb.jobs.models import RunStatus
 from octweb.registry.models import TreeModel
 from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistState, ReviewedModel
+from trainer.errors import list_names
 
 KEY = "dossier"
 
@@ -24,6 +26,22 @@ def start_dossier(model: TreeModel) -> None:
         actions.start(by=model.owner, model=model, site=settings.ADDRESS)
 
 
+def unwritten_sentences(model: TreeModel) -> list[str]:
+    """Return what the last dossier lacks of the tables in OCTWEB_REQUIRED_CLAUSES, or []."""
+    required = settings.REQUIRED_CLAUSES
+    if not required:
+        return []
+    dossier = actions.latest_dossier(model)
+    clauses = None if dossier is None else dossier.summary.get("open_clauses")
+    if clauses is None:
+        return [f"This site approves a model only with a dossier by {list_names(required)}. Make it, and wait for it."]
+    return [
+        f"The dossier lacks texts for {key}: {', '.join(clauses[key])}. Write them under “Proof & dossier”, and make it again."
+        for key in required
+        if clauses.get(key)
+    ]
+
+
 def read_item(reviewed: ReviewedModel) -> ChecklistItem:
     """Return the checklist item: whether a dossier exists, and which texts are missing."""
     state, sentence = _finding(reviewed.model)
@@ -33,7 +51,7 @@ def read_item(reviewed: ReviewedModel) -> ChecklistItem:
 def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
     dossier = actions.latest_dossier(model)
     if dossier is not None:
-        missing = [label for name, label in actions.TEXTS.items() if not dossier.said.get(name)]
+        missing = [label for name, (label, _) in BASIC.items() if not dossier.said.get(name)]
         words = f"Made on {dossier.finished:%d %B %Y}." if dossier.finished else "Made."
         return "holds", f"{words} Nobody wrote: {', '.join(missing).lower()}." if missing else words
     job = actions.latest(model)

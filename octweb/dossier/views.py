@@ -19,6 +19,7 @@ from octweb.dossier import actions, pdf, signing
 from octweb.dossier.folder import PDF
 from octweb.dossier.keys import signing_key
 from octweb.dossier.models import ModelDossier
+from octweb.dossier.texts import BASIC, FURTHER, TEXTS
 from octweb.jobs.waiting import wait_of
 from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
@@ -53,9 +54,10 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
         "refusal": refusal,
         "wait": wait_of(job),
         "texts": [
-            (name, label, texts.get(name, ""))
-            for name, label in (*actions.TEXTS.items(), (actions.ENDS, "What would end the approval"))
+            *((name, label, texts.get(name, "")) for name, (label, _) in BASIC.items()),
+            (actions.ENDS, "What would end the approval", texts.get(actions.ENDS, "")),
         ],
+        "further": [(name, label, words, texts.get(name, "")) for name, (label, words) in FURTHER.items()],
         "columns": [c["name"] for c in model.dataset.columns if c["name"] != target]
         if inside and model.dataset
         else [],
@@ -88,7 +90,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     model, inside = _model(request, pk)
     if not inside:
         raise Http404("There is no model with this id, or it is not yours.")
-    texts = {name: request.POST.get(name, "") for name in (*actions.TEXTS, actions.ENDS)}
+    texts = {name: request.POST.get(name, "") for name in (*TEXTS, actions.ENDS)}
     refusal = ""
     try:
         site = request.build_absolute_uri("/")

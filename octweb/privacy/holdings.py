@@ -94,7 +94,7 @@ def holdings(user: Any | None) -> list[Holding]:
 
 
 def _days(count: float) -> str:
-    return "1 day" if count == 1 else f"{count:g} days"
+    return "1 day" if count == 1 else f"{round(count):,} days"
 
 
 def _count(rows: QuerySet) -> int:
@@ -308,9 +308,10 @@ def _records(user: Any | None, now: datetime) -> Holding:
 
 
 def _spool(user: Any | None, now: datetime) -> Holding:
+    words = "" if user is not None else f"{used_bytes():,} bytes on this host. "
     return Holding(
         key="spool", title="Records not collected yet", about=PERSONS,
-        what=f"{used_bytes():,} bytes on this host: records of the last answers of all models, before a worker stores them.",
+        what=f"{words}The last answers of all models, before a worker stores their records.",
         count=None,
         until="Until a worker collects them, within about a minute.",
         erased="After they are collected, as records.",

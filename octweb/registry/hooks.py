@@ -87,6 +87,20 @@ def open_points(model: TreeModel) -> list[str]:
     return _read_open_points(model)
 
 
+# functions that return why a model must not be approved yet
+obstacle_sources: list[Callable[[TreeModel], list[str]]] = []
+
+
+def register_obstacles(read: Callable[[TreeModel], list[str]]) -> None:
+    """Register a function that returns sentences about what prevents an approval. No reason overrides them."""
+    obstacle_sources.append(read)
+
+
+def obstacles(model: TreeModel) -> list[str]:
+    """Return sentences about what prevents an approval, or []."""
+    return [sentence for read in obstacle_sources for sentence in read(model)]
+
+
 def prepare_checklist(model: TreeModel) -> None:
     """Start the jobs whose results the checklist shows."""
     for start in preparations:

@@ -30,7 +30,7 @@ from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
 from octweb.registry.document.derived_columns import columns_of
-from octweb.registry.hooks import open_points, prepare_checklist
+from octweb.registry.hooks import obstacles, open_points, prepare_checklist
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.audit_trail import record_step
 from octweb.registry.lifecycle.families import claim_name, lock_family
@@ -151,11 +151,15 @@ def _set_recording(model: TreeModel, by, recording: str, reason: str) -> None:
 
 
 def _require_reason(model: TreeModel, by, reason: str) -> None:
-    """Raise ValidationError if an approval lacks a reason while checklist items are open.
+    """Raise ValidationError if something prevents an approval, or if it lacks a reason while checklist items are open.
 
     Users who may not approve the model pass.
     """
-    if reason.strip() or "approve" not in possible_steps(model, by):
+    if "approve" not in possible_steps(model, by):
+        return
+    if sentences := obstacles(model):
+        raise ValidationError({"dossier": " ".join(sentences)})
+    if reason.strip():
         return
     if points := open_points(model):
         raise ValidationError(

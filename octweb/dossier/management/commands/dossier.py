@@ -15,17 +15,13 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.dossier import folder as files
 from octweb.dossier import keys, pdf, signing
+from octweb.dossier.clauses import clause_tables, open_clauses
+from octweb.dossier.texts import TYPED
 from trainer.cli.command import error_text
 from trainer.cli.reading_flags import OWN_FILES
 from trainer.dossier import dossier
 from trainer.errors import TrainerError
 
-TYPED = {
-    "meant_for": ("Meant for", "what the model is meant for"),
-    "not_meant_for": ("Not meant for", "what it must not be used for"),
-    "weakness": ("Known weakness", "what is known to go wrong"),
-    "contact": ("Contact", "who answers questions"),
-}
 SHOWN = {
     True: "These files are, bit for bit, those that the installation with this key made.",
     False: "This does not show who made them: give the key of the installation with --key, as a file or as its SHA-256.",
@@ -101,6 +97,7 @@ class Command(BaseCommand):
             options["model"], options["data"], proof,
             data_name=options["data_name"], groups=options["group"], about=about, limits=OWN_FILES,
         )  # fmt: skip
+        record["clauses"] = clause_tables(record)
         files.write(folder, record, Path(options["model"]), proof, pdf=not options["without_pdf"])
         if not (options["without_pdf"] or pdf.can_print()):
             self.stderr.write(f"note: {pdf.MISSING}")
@@ -110,6 +107,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{folder}: {', '.join(names)}")
         if options["json"]:
             summary = {"folder": str(folder), "files": names, "verdict": record["check"]["verdict"]}
+            summary["open_clauses"] = open_clauses(record["clauses"])
             self.stdout.write(
                 json.dumps(summary | {"signed": key is not None, "model_sha256": record["model"]["sha256"]})
             )
