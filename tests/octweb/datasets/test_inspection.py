@@ -6,6 +6,7 @@ import io
 import json
 from io import StringIO
 
+import pandas as pd
 import pytest
 from django.core.management import CommandError, call_command
 from django.template.loader import render_to_string
@@ -91,6 +92,47 @@ def test_every_interface_reports_the_same_list(page, owner, media, tmp_path, cap
     assert page.post(url, fields_of(again) | {"confirm": "1", "name": "Doubtful"}).status_code == 302
     dataset = Dataset.objects.get()
     assert api(owner).get(f"{API}{dataset.pk}/inspection/").json() == expected
+
+
+def ordered_parquet() -> bytes:
+    levels = pd.Categorical.from_codes(
+        [i * 7 % 11 % 4 for i in range(60)], ["none", "low", "mid", "high"], ordered=True
+    )
+    out = io.BytesIO()
+    pd.DataFrame(
+        {"level": levels, "n": [float(i % 7) for i in range(60)], "answer": ["ab"[i % 3 > 0] for i in range(60)]}
+    ).to_parquet(out)
+    return out.getvalue()
+
+
+RANKS = {"none": "1", "low": "2", "mid": "3", "high": "4"}
+
+
+def test_button_uses_a_declared_order(page, owner, media):
+    url = page.post(reverse("datasets:new"), {"file": upload(ordered_parquet(), "t.parquet")}).url + "?target=answer"
+    shown = page.get(url)
+    [finding] = [own for own in shown.context["findings"] if own["kind"] == "ordered_categories"]
+    assert finding["button"] == "Use the order"
+    fields = {name: value for name, value in fields_of(shown).items() if name != "kind-0"}
+    again = page.post(url, fields | {"mend": finding["value"]})
+    assert next(c["kind"] for c in again.context["columns"] if c["name"] == "level") == "numeric"
+    assert "ordered_categories" not in {own["kind"] for own in again.context["findings"]}
+    stored_fields = fields_of(again) | {"taken:level": "ranks", "confirm": "1", "name": "Ranked"}
+    assert page.post(url, stored_fields).status_code == 302
+    contract = api(owner).get(f"{API}{Dataset.objects.get().pk}/contract/").json()
+    assert contract["columns"][0]["spellings"] == RANKS
+
+
+def test_api_reads_ranks_at_upload_and_afterwards(owner, media):
+    kinds = json.dumps({"level": "ranks:none<low<mid<high"})
+    answer = post(owner, ordered_parquet(), "t.parquet", target="answer", kinds=kinds)
+    assert answer.status_code == 201, answer.content
+    later = Dataset.objects.get(pk=post(owner, ordered_parquet(), "t.parquet", target="answer").json()["id"])
+    [mend] = [own["mend"] for own in actions.findings(later) if own["kind"] == "ordered_categories"]
+    actions.apply_remedy(later, mend)
+    for pk in (answer.json()["id"], later.pk):
+        contract = api(owner).get(f"{API}{pk}/contract/").json()
+        assert (contract["columns"][0]["kind"], contract["columns"][0]["spellings"]) == ("numeric", RANKS)
 
 
 def test_button_takes_an_identifier_back(page, media):
