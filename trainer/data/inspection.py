@@ -19,9 +19,10 @@ from trainer.data.late_dates import late_dates
 from trainer.data.mixed_units import mixed_units
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.cells import Cells
-from trainer.data.parsing.column import DATE, RANKS, ColumnReading
-from trainer.data.parsing.dates import GUESSED, DateForm, likely_stand_ins, moment_of
+from trainer.data.parsing.column import DATE, RANKS, TEXT, ColumnReading
+from trainer.data.parsing.dates import GUESSED, SHORT, DateForm, likely_stand_ins, moment_of
 from trainer.data.parsing.draft import SAMPLE
+from trainer.data.parsing.guess import UNKNOWN_FORM
 from trainer.data.parsing.infer import GuessedColumn, may_number_rows, numbers_rows, stray_words
 from trainer.data.parsing.reading import ColumnParsing
 from trainer.data.parsing.words import is_missing_word
@@ -49,6 +50,7 @@ WRITTEN_TOGETHER = "yyyymmdd"
 DATE_NAME = re.compile(r"date|day|datum|birth|geburt", re.IGNORECASE)
 SPREADSHEET_ORIGIN = datetime.date(1899, 12, 30)
 SPREADSHEET_DAYS = (10_000, 60_000)  # the days 1927-05-18 to 2064-04-08
+RANGE = re.compile(r"([0-9]{1,9}) ?[-–] ?([0-9]{1,9})")
 MOST_STRAY = 20  # with more different words among numbers, no remedy is proposed
 
 
@@ -110,7 +112,7 @@ def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     """Return the findings about a table, the worst first."""
     findings = [
         *_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table), *_words_among_numbers(table),
-        *_words_among_dates(table), *_dates_as_numbers(table), *_ordered(table),
+        *_words_among_dates(table), *_dates_as_numbers(table), *_unread_values(table), *_ordered(table),
     ]  # fmt: skip
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
@@ -394,6 +396,52 @@ def _dates_as_numbers(table: InspectedTable) -> Iterable[IntakeFinding]:
         )
 
 
+def _unread_values(table: InspectedTable) -> Iterable[IntakeFinding]:
+    """Yield a finding for each column of texts that look like dates with two-digit years, or like numbers in no known form."""
+    for guess in table.guesses:
+        is_text = guess.schema.kind is ColumnKind.CATEGORICAL and guess.distinct >= FEWEST_DAYS
+        if not is_text or guess.name in (table.target, *table.ignored, *table.named):
+            continue
+        if_nothing = (
+            "The column is left out, because its texts name the rows."
+            if guess.identifier
+            else "Each text is a category: a tree cannot ask whether it is early or late, large or small."
+        )
+        cells = Cells.of(table.raw.column(guess.name))
+        words = [cells.word(i) for i in np.flatnonzero(~cells.missing)]
+        forms = [form for form in SHORT if all(moment_of(word, form) is not None for word in words)]
+        reading = table.reading.columns.get(guess.name)
+        if forms:
+            yield IntakeFinding(
+                kind="unread_dates",
+                column=guess.name,
+                severity=HIGH,
+                figure=f"{len(words):,} different texts such as '{words[0]}' look like dates ({' or '.join(forms)})",
+                sentence="Dates with a year of two digits are read only if you name their form.",
+                mend={"column": guess.name, "kind": f"date:{forms[0]}"} if len(forms) == 1 else {},
+                if_nothing=if_nothing,
+            )
+        elif _is_in_unknown_form(reading) and not all(map(_is_range, words)):
+            yield IntakeFinding(
+                kind="unread_numbers",
+                column=guess.name,
+                severity=HIGH if guess.identifier else MEDIUM,
+                figure="" if reading is None else reading.reason,
+                sentence="Write the values as plain numbers, or as dates such as 2024-12-31, to let a tree compare them.",
+                if_nothing=if_nothing,
+            )
+
+
+def _is_in_unknown_form(reading: ColumnReading | None) -> bool:
+    return reading is not None and reading.taken_for == TEXT and reading.reason.startswith(UNKNOWN_FORM)
+
+
+def _is_range(word: str) -> bool:
+    """Return whether a word is a range of numbers, such as 30-34."""
+    match = RANGE.fullmatch(word)
+    return match is not None and int(match[1]) < int(match[2])
+
+
 def _named(words: Sequence[str], counts: Mapping[str, int]) -> str:
     """Name the first words with their rows: "'x' (2), 'y' (1) and 3 more"."""
     named = ", ".join(f"'{word[:40]}' ({counts.get(word, 0):,})" for word in words[:SHOWN])
@@ -541,6 +589,16 @@ def _table_findings(profile: Profile) -> Iterable[IntakeFinding]:
             figure=f"{profile.conflicting_rows:,} of {profile.rows:,} rows",
             sentence=profile.floor_sentence,
             if_nothing="The error stays. A column that tells these rows apart would help.",
+        )
+    single = [name for name, rows in profile.class_counts.items() if rows == 1]
+    if single and profile.rows >= FEWEST_ROWS:
+        yield IntakeFinding(
+            kind="rare_class",
+            column="",
+            severity=MEDIUM,
+            figure=f"{count_words(len(single), 'class', 'classes')} with one row: {list_names(single[:SHOWN])}",
+            sentence="Nothing can be learned from one row. It may be a spelling mistake, or a line of totals.",
+            if_nothing="The class stays. A tree that is tested on other rows never meets it.",
         )
     if profile.baseline >= COMMON_CLASS:
         common = max(profile.class_counts, key=lambda name: profile.class_counts[name])

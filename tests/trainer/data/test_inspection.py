@@ -647,3 +647,35 @@ def test_numbers_that_may_be_dates_are_found(tmp_path, name):
 def test_other_integers_are_no_dates(tmp_path, name, first):
     path = table_of(tmp_path / "t.csv", **{name: [first + i * 337 % 9_001 for i in range(N)]})
     assert "dates_as_numbers" not in {kind for kind, _ in kinds_of(inspect(path, target="y"))}
+
+
+UNREAD = {
+    "us dates": ([f"{1 + i % 12}/{1 + i % 28}/21" for i in range(N)], "unread_dates", "date:mm/dd/yy"),
+    "either order": ([f"{1 + i % 12:02d}/{1 + i % 11:02d}/21" for i in range(N)], "unread_dates", None),
+    "durations": ([f"{i % 40:02d}:{i:02d}" for i in range(N)], "unread_numbers", None),
+    "months": ([f"2021-{1 + i % 12:02d}" for i in range(N)], "unread_numbers", None),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_texts_that_may_be_dates_or_numbers_are_found(tmp_path, name):
+    """Without the finding, a column of different texts is left out as one that names the rows."""
+    cells, kind, form = UNREAD[name]
+    path = table_of(tmp_path / "t.csv", v=cells)
+    own = next(finding for finding in inspect(path, target="y") if finding.kind.startswith("unread"))
+    assert (own.kind, own.mend.get("kind")) == (kind, form)
+    left_out = "v" in load(path, target="y")[2].left_out
+    assert own.if_nothing.startswith("The column is left out" if left_out else "Each text is a category")
+    if form:
+        assert "v month" in load(path, target="y", given=ParsingChoices(kinds={"v": form}))[0].names
+
+
+def test_ranges_of_numbers_are_categories(tmp_path):
+    path = table_of(tmp_path / "t.csv", v=[f"{5 * (i % 12)}-{5 * (i % 12) + 4}" for i in range(N)])
+    assert "unread_numbers" not in {kind for kind, _ in kinds_of(inspect(path, target="y"))}
+
+
+def test_class_of_one_row_is_found(tmp_path):
+    path = table_of(tmp_path / "t.csv", y=["ab"[i % 2] for i in range(N - 1)] + ["Total"])
+    own = next(finding for finding in inspect(path, target="y") if finding.kind == "rare_class")
+    assert own.figure == "one class with one row: Total"

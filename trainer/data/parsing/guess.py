@@ -39,6 +39,8 @@ from trainer.data.parsing.words import is_missing_word
 FEW_VALUES = 10  # in a column with words, at most this many distinct numbers may be codes
 MOST_LETTERS = 4  # a word of at most this many letters after a digit may be a number with a unit, or a month
 
+UNKNOWN_FORM = "its values look like numbers or times, but not in a form that is known"
+
 
 def guess_columns(raw: RawTable, choices: ParsingChoices) -> dict[str, ColumnReading]:
     """Guess the readings of a table's columns, by name.
@@ -121,7 +123,7 @@ def _with_a_note(draft: Draft, words: Words) -> Draft:
     if not odd or 10 * sum(_like_a_number(word) for word in words.words) < 9 * len(words.words):
         return draft
     word = words.first([w for w in odd if moment_of(w, TIME) is None] or odd)
-    reason = f"its values look like numbers or times, but not in a form that is known, such as '{word[:60]}' on {words.where(word).lower()}"
+    reason = f"{UNKNOWN_FORM}, such as '{word[:60]}' on {words.where(word).lower()}"
     return Draft(replace(reading, taken_for=TEXT, reason=reason))
 
 
