@@ -15,6 +15,8 @@ import json
 import os
 import re
 import resource
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -35,6 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # seconds within which each step must end, even if a busy machine compiles kernels; times are not judged otherwise
 PATIENCE = 3000.0
 OURS = re.compile(r"OCTWEB|DJANGO|NUMBA|PYTHON|DATABASE_URL|VIRTUAL_ENV|^(HOST|PORT|SCRIPT_NAME)$")
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 WHERE = "import octweb, trainer, json; print(json.dumps([octweb.__file__, trainer.__file__]))"
 
 
@@ -89,10 +92,12 @@ class Walk:
         self.step("octweb train, a proved tree", self.train)
         self.step("octweb verify", self.verify)
         self.step("octweb predict", self.predict)
+        self.step("the commands of the tutorial", self.tutorial_commands)
         with self.served() as (port, log):
             self.step("octweb serve, until it answers", lambda: self.answers(port, log))
             self.step("pages and static files", lambda: self.pages(port))
             self.step("a run by the worker, over REST", lambda: self.run_over_rest(port))
+            self.step("the Python of the tutorial", lambda: self.tutorial_python(port))
 
     def step(self, name: str, action: Callable[[], Any]) -> None:
         """Run a step, then record and print its time."""
@@ -147,7 +152,7 @@ class Walk:
         ]
         if self.fresh:
             same = self.python == sys.executable  # the pins are for this interpreter
-            self.run(*pip, *(["-c", ROOT / "requirements.txt"] if same else []), self.wheel)
+            self.run(*pip, *(["-c", ROOT / "requirements.txt"] if same else []), f"{self.wheel}[client]")
         else:
             self.run(*pip, "--no-deps", "--no-index", self.wheel)
 
@@ -174,6 +179,23 @@ class Walk:
             rows = len(list(csv.reader(stream))) - 1
         if rows != 150:
             raise Broken(f"{rows} predictions for 150 rows")
+
+    def tutorial_commands(self) -> None:
+        for table in (ROOT / "docs" / "tutorial").glob("*.csv"):
+            shutil.copy(table, self.work)
+        for code in blocks_of(TUTORIAL, ""):
+            for line in code.splitlines():
+                program, *words = shlex.split(line)
+                if program == "octweb" and words[0] not in ("serve", "token"):
+                    self.octweb(*words)
+
+    def tutorial_python(self, port: int) -> None:
+        token = self.octweb("token", "admin", "--data=site").strip().splitlines()[-1]
+        # the server stores counts and records each second
+        code = "import time; time.sleep(5)\n".join(blocks_of(TUTORIAL, "python"))
+        said = self.run(self.bin / "python", "-c", code, OCTWEB_URL=f"http://127.0.0.1:{port}", OCTWEB_TOKEN=token)
+        if "150 answers, " not in said or "{'added': 150, 'unchanged': 0}" not in said:
+            raise Broken(f"the tutorial printed something else: {said}")
 
     @contextmanager
     def served(self) -> Iterator[tuple[int, Path]]:
@@ -242,6 +264,12 @@ class Walk:
             run = json.loads(call(port, f"/api/v1/runs/{run['id']}/", token)[1])
         if run["status"] != "succeeded":
             raise Broken(f"the run is {run['status']}: {run['error']}")
+
+
+def blocks_of(page: Path, language: str) -> list[str]:
+    """Return the fenced blocks of a page in a language."""
+    fences = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [code for name, code in fences if name == language]
 
 
 def call(port: int, path: str, token: str = "", body: dict[str, Any] | None = None) -> tuple[int, bytes]:
