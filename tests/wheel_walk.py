@@ -97,7 +97,6 @@ class Walk:
             self.step("octweb serve, until it answers", lambda: self.answers(port, log))
             self.step("pages and static files", lambda: self.pages(port))
             self.step("a run by the worker, over REST", lambda: self.run_over_rest(port))
-            self.step("the Python of the tutorial", lambda: self.tutorial_python(port))
 
     def step(self, name: str, action: Callable[[], Any]) -> None:
         """Run a step, then record and print its time."""
@@ -152,7 +151,7 @@ class Walk:
         ]
         if self.fresh:
             same = self.python == sys.executable  # the pins are for this interpreter
-            self.run(*pip, *(["-c", ROOT / "requirements.txt"] if same else []), f"{self.wheel}[client]")
+            self.run(*pip, *(["-c", ROOT / "requirements.txt"] if same else []), self.wheel)
         else:
             self.run(*pip, "--no-deps", "--no-index", self.wheel)
 
@@ -188,14 +187,6 @@ class Walk:
                 program, *words = shlex.split(line)
                 if program == "octweb" and words[0] not in ("serve", "token"):
                     self.octweb(*words)
-
-    def tutorial_python(self, port: int) -> None:
-        token = self.octweb("token", "admin", "--data=site").strip().splitlines()[-1]
-        # the server stores counts and records each second
-        code = "import time; time.sleep(5)\n".join(blocks_of(TUTORIAL, "python"))
-        said = self.run(self.bin / "python", "-c", code, OCTWEB_URL=f"http://127.0.0.1:{port}", OCTWEB_TOKEN=token)
-        if "150 answers, " not in said or "{'added': 150, 'unchanged': 0}" not in said:
-            raise Broken(f"the tutorial printed something else: {said}")
 
     @contextmanager
     def served(self) -> Iterator[tuple[int, Path]]:
