@@ -72,5 +72,6 @@ def editable_ids() -> tuple[str, ...]:
 
 
 def precompiled_ids() -> tuple[str, ...]:
-    """Return the ids of the methods that have compiled kernels of their own."""
-    return tuple(method.id for method in METHODS if method.precompile)
+    """Return the ids of the methods that have compiled kernels of their own, the default of forms first."""
+    methods = sorted(METHODS, key=lambda method: Role.ONE_PROVED not in method.roles)
+    return tuple(method.id for method in methods if method.precompile)

@@ -13,6 +13,9 @@ HELP = "Train a tiny tree with every method that has compiled kernels; they are 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("methods", nargs="*", help=f"some of {', '.join(precompiled_ids())}; all without a name")
+    parser.add_argument(
+        "--backwards", action="store_true", help="compile in the opposite order, for a second process beside the first"
+    )
 
 
 def run(options: Options) -> int:
@@ -21,8 +24,11 @@ def run(options: Options) -> int:
         raise CommandError(
             f"No kernels are compiled for {', '.join(sorted(unknown))}. Choose among: {', '.join(known)}."
         )
-    for method in known:
-        if method in (options["methods"] or known):
-            warm(method)
-            print(f"{method}: compiled")
+    methods = [method for method in known if method in (options["methods"] or known)]
+    if options["backwards"]:
+        # both processes begin with the first method, which the next training probably needs
+        methods = methods[:1] + methods[:0:-1]
+    for method in methods:
+        warm(method, backwards=options["backwards"])
+        print(f"{method}: compiled")
     return 0

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from django.core.management.base import CommandError
 
+from octweb.core.management.commands import serve
 from octweb.core.management.commands.serve import Command, _warming
 from octweb.core.parts import MOST_STARTS, START_WINDOW, ServicePart, end
 from tests.conftest import ROOT
@@ -70,11 +71,43 @@ def test_parts_end_when_their_parent_is_killed():
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
-@pytest.mark.parametrize(("said", "parts"), [(None, 1), ("1", 1), ("0", 0)])
+@pytest.mark.parametrize(("said", "parts"), [(None, 2), ("1", 2), ("0", 0)])
 def test_kernels_are_compiled_unless_setting_disables_it(monkeypatch, said, parts):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.delenv("OCTWEB_WARM", raising=False)
     if said is not None:
         monkeypatch.setenv("OCTWEB_WARM", said)
     found = _warming({"OCTWEB_WARM": "0"})
     assert len(found) == parts
-    assert all(part.environment["OCTWEB_WARM"] == "1" for part in found)
+    # only the first process compiles the kernels of predictions
+    assert [part.environment["OCTWEB_WARM"] for part in found] == ["1", "0"][:parts]
+    assert ["backwards=True" in part.command[-1] for part in found] == [False, True][:parts]
+
+
+def test_one_processor_gets_one_warming_process(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setenv("OCTWEB_WARM", "1")
+    assert len(_warming({})) == 1
+
+
+def test_kernels_are_compiled_while_database_is_prepared(monkeypatch, settings, tmp_path):
+    """They start first, and end with an error of the preparation."""
+    steps = []
+    settings.DATA_DIR = tmp_path
+    monkeypatch.setattr(serve, "_free_port", lambda *arguments: None)
+    monkeypatch.setattr(serve, "protect_stored", lambda: None)
+    monkeypatch.setattr(ServicePart, "start", lambda part, quiet: steps.append(part.name))
+    monkeypatch.setattr(ServicePart, "process", None, raising=False)
+    monkeypatch.setattr(
+        serve, "_warming", lambda environment: [ServicePart(name="warming", command=[], environment={})]
+    )
+    monkeypatch.setattr(serve, "end", lambda processes: steps.append("end"))
+
+    def fail(*arguments, **options):
+        steps.append("migrate")
+        raise RuntimeError("no database")
+
+    monkeypatch.setattr(serve, "call_command", fail)
+    with pytest.raises(RuntimeError, match="no database"):
+        Command().handle(host="127.0.0.1", port=1, workers=1, threads=1, prepare_only=False)
+    assert steps == ["warming", "migrate", "end"]

@@ -27,7 +27,9 @@ ANOTHER_PORT = "octweb serve --port 8001" if INSTALLED else "make run PORT=8001"
 WORKER = "octweb.core.gunicorn_worker.Worker"
 JSON_LOGGER = "octweb.core.gunicorn_logger.JsonLogger"
 # the kernels of predictions are compiled before those of training
-WARM = "import octweb.wsgi; from django.core.management import call_command; call_command('warm')"
+WARM = (
+    "import octweb.wsgi; from django.core.management import call_command; call_command('warm', backwards={backwards})"
+)
 
 
 class Command(BaseCommand):
@@ -44,12 +46,28 @@ class Command(BaseCommand):
         settings.DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
         protect_stored()
         _free_port(options["host"], options["port"], options["prepare_only"])
+        if options["prepare_only"]:
+            self._prepare()
+            return
+        environment = os.environ | {
+            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
+        }
+        # kernels are compiled in other processes, from the beginning, so that the web server responds at once
+        environment["OCTWEB_WARM"] = "0"
+        warming = _warming(environment)
+        for part in warming:
+            part.start(quiet=True)
+        try:
+            self._prepare()
+            self._serve(environment, warming, **{key: options[key] for key in ("host", "port", "workers", "threads")})
+        finally:
+            end([part.process for part in warming])
+
+    def _prepare(self) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         _collect_static()
         user = self._administrator()
         call_command("load_samples", user.username, verbosity=0)
-        if not options["prepare_only"]:
-            self._serve(**{key: options[key] for key in ("host", "port", "workers", "threads")})
 
     def _administrator(self):
         """Return the first administrator. Create it if there is none.
@@ -67,12 +85,16 @@ class Command(BaseCommand):
         self.stdout.write(f"Administrator: {ADMIN}   password: {password}   (kept in {path})")
         return user
 
-    def _serve(self, *, host: str, port: int, workers: int, threads: int) -> None:
-        environment = os.environ | {
-            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
-        }
-        # kernels are compiled in another process, so that the web server responds at once
-        environment["OCTWEB_WARM"] = "0"
+    def _serve(
+        self,
+        environment: dict[str, str],
+        warming: list[ServicePart],
+        *,
+        host: str,
+        port: int,
+        workers: int,
+        threads: int,
+    ) -> None:
         commands = [web_command("octweb.wsgi:application", host=host, port=port, threads=threads)]
         commands += [[*settings.COMMAND, "worker"] for _ in range(workers)]
         stop: list[int] = []
@@ -84,9 +106,6 @@ class Command(BaseCommand):
         ]
         for part in parts:
             part.start()
-        warming = _warming(environment)
-        for part in warming:
-            part.start(quiet=True)
         self.stdout.write(f"octweb: http://{host}:{port}/   (Ctrl-C ends it)")
         self.stdout.flush()
         try:
@@ -98,7 +117,7 @@ class Command(BaseCommand):
                     self._look_after(part)
                 time.sleep(0.3)
         finally:
-            end([part.process for part in (*parts, *warming)])
+            end([part.process for part in parts])
 
     def _look_after(self, part: ServicePart) -> None:
         """Restart a part that has ended. Raises CommandError if it keeps ending."""
@@ -126,14 +145,21 @@ def web_command(application: str, *, host: str, port: int, threads: int) -> list
 
 
 def _warming(environment: dict[str, str]) -> list[ServicePart]:
-    """Return the process that compiles kernels, or nothing if OCTWEB_WARM disables it.
+    """Return the processes that compile kernels, or nothing if OCTWEB_WARM disables them.
 
-    It is not restarted when it ends.
+    With two processors, a second process compiles in the opposite order. They are not restarted when they end.
     """
     if not boolean("OCTWEB_WARM", True):
         return []
-    command = ["nice", "-n", "15", sys.executable, "-c", WARM]
-    return [ServicePart(name="warming", command=command, environment=environment | {"OCTWEB_WARM": "1"})]
+    # the first process also compiles the kernels of predictions
+    return [
+        ServicePart(
+            name="warming",
+            command=["nice", "-n", "15", sys.executable, "-c", WARM.format(backwards=backwards)],
+            environment=environment | {"OCTWEB_WARM": "0" if backwards else "1"},
+        )
+        for backwards in (False, True)[: os.cpu_count()]
+    ]
 
 
 def _collect_static() -> None:
