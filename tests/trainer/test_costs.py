@@ -314,7 +314,9 @@ def test_empty_cells_of_a_cost_column_are_named():
 @pytest.mark.parametrize("method", WITH_COSTS)
 def test_each_parameter_counts_rows_or_is_free_of_them(method):
     for parameter in get(method).parameters:
-        free = FREE | ({"min_leaf"} if method == "exact" else set())  # here the weights of the copies count as rows
+        free = FREE | (
+            {"min_leaf"} if method in ("exact", "exact-numeric") else set()
+        )  # here the weights of the copies count as rows
         if method in ("cart", "oc1", "exact", "exact-numeric") or parameter.counts_rows:
             assert parameter.counts_rows != (parameter.name in free), parameter.name
 
