@@ -112,7 +112,7 @@ def forest(X, y, test, truth, limit: float) -> Score:
     numbers = pd.get_dummies(pd.concat([X, test]), dtype=float)
     train, held_out = numbers.iloc[: len(X)].to_numpy(), numbers.iloc[len(X) :].to_numpy()
     model = RandomForestClassifier(FOREST_TREES, random_state=0).fit(train, y)
-    return Score(model.score(held_out, truth), sum(tree.get_n_leaves() for tree in model.estimators_))
+    return Score(model.score(held_out, truth), int(sum(tree.get_n_leaves() for tree in model.estimators_)))
 
 
 METHODS: dict[str, Callable[..., Score]] = {"local-search": local_search, "cart": cart, "bivariate": bivariate, "forest": forest}  # fmt: skip

@@ -12,6 +12,7 @@ from octweb.runs.models import TrainingRun
 from trainer.certificate import Guarantee
 from trainer.goal import count_goal
 from trainer.methods.base import AUTO, Method, stated_penalty
+from trainer.training.claims import parts_claim
 from trainer.tree.numbers import THIN, count_words, points_text
 
 PROVED = 1e-9  # bound and objective that differ by less count as equal
@@ -52,9 +53,9 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
             right=right, more="Each question is the best for its rows; nothing is proved of the whole tree."
         )
     if method.guarantee is Guarantee.SUBTREES:
-        return Standing(
-            right=right, more="Small subtrees are the best for their rows; nothing is proved of the whole tree."
-        )
+        parts = parts_claim({**facts, "guarantee": method.guarantee})
+        proved = "Small subtrees are proved at the end of the run." if parts is None else parts.sentence
+        return Standing(right=right, more=f"{proved} Nothing is proved of the whole tree.")
     if method.guarantee is not Guarantee.TREE:
         return Standing(right=right, more="How many more are possible is not known: this method proves nothing.")
     objective = facts.get("objective")

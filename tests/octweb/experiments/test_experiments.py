@@ -46,7 +46,7 @@ def test_the_plan_fits_the_table(dataset):
     found = plan(dataset, time_limit=60)
     assert all("pruning" in t.parameters for t in found.trials if t.method in ("cart", "oc1", "bivariate"))
     methods = {t.method for t in found.trials}
-    assert {"cart", "exact", "exact-numeric", "bivariate", "odt"} <= methods
+    assert {"cart", "exact", "exact-numeric", "bivariate", "local-search", "odt"} <= methods
     for trial in found.trials:
         get(trial.method).settings(trial.parameters)
     names = [t.words for t in found.trials]

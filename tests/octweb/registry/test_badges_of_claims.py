@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 
 from octweb.datasets import actions as datasets
 from octweb.registry.document.claims import claim_badges
 from octweb.registry.lifecycle import actions
+from tests.octweb.small_models import trained
 from trainer.training.claims import plain_scope
 from trainer.training.run import TrainRequest, train
 
@@ -27,6 +29,19 @@ def test_a_badge_names_the_scope(method, owner, media):
     assert scope.endswith("at most 3 leaves" if method == "bendoct" else "at least 4 rows in a leaf")
     model = actions.register(owner=owner, document=document, dataset=table, title="T")
     assert [scope in claim.tip for claim in claim_badges(model)].count(True) == 1
+
+
+@pytest.mark.one_database
+def test_page_of_proved_subtrees_calls_nothing_optimal(client, register, owner, media):
+    model = register(document=trained("local-search", depth=4, leaf_penalty=0.02))
+    whole, parts = claim_badges(model)
+    assert (whole.kind, parts.kind) == ("heuristic", "proved")
+    assert re.fullmatch(r"(\d+) of \1 subtrees proved", parts.words)
+    client.force_login(owner)
+    for mode in ("", "?mode=proof", "?mode=performance"):
+        text = client.get(f"/models/{model.pk}/{mode}").content.decode()
+        assert "subtrees proved" in text
+        assert "optimal" not in text.lower().replace("proved_optimal", "")
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,10 @@ def test_closed_gap_is_proved():
         ({"method": "cart", "tree": record(8, 2)}, "this method proves nothing."),
         ({"method": "bivariate", "tree": record(8, 2)}, "nothing is proved of the whole tree."),
         (
+            {"method": "local-search", "tree": record(8, 2)},
+            "at the end of the run. Nothing is proved of the whole tree.",
+        ),
+        (
             {"weight": "w", "progress": {"bound": 0.9}, "tree": record(8, 2, incumbent=0.8)},
             "at most 12.50\u202f% better.",
         ),

@@ -166,6 +166,11 @@ def test_penalty_is_chosen_by_folds():
     assert float(Fraction(model.certificate_.leaf_penalty)) == chosen[0]["leaf_penalty"]
 
 
+def test_chosen_size_follows_from_its_record(tmp_path):
+    document, data = trained(tmp_path, "local-search", depth=4, leaf_penalty="auto")
+    assert claims(findings(document, data, tmp_path), "sizes") == ["recounted"]
+
+
 def test_stopped_search_keeps_its_tree_and_claims_less():
     X, y = wave()
     table, labels = table_of(X, y)
