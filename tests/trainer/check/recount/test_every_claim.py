@@ -31,20 +31,28 @@ PARTS = {
 }  # fmt: skip
 CERTIFICATE = {
     "method": "method", "guarantee": "method", "status": "status", "objective": "objective", "bound": "bound", "gap": "gap",
-    "mip_gap": "status", "scope": SCOPE, "splits_proved": "splits", "splits": "splits", "correct": "correct", "n": "n",
+    "mip_gap": "status", "scope": SCOPE, "splits_proved": "splits", "splits": "splits", "subtrees_proved": "subtrees", "subtrees": "subtrees", "correct": "correct", "n": "n",
     "leaves": "leaves", "depth": "depth", "leaf_penalty": PRICES, "coefficient_penalty": PRICES, "goal": "required shares",
     "nodes": TOLD, "cuts": TOLD, "seconds": TOLD, "solver": TOLD, "solver_version": TOLD, "warm_start_objective": TOLD,
     "unproved": TOLD, "note": TOLD, "weight_error": TOLD, "unseen_looks": TOLD, "single_question": TOLD, "wishes": "wish ", "optimum": "optimum without wishes",
     "costs": "costs", "column_prices": "column prices", "weights": "weights", "counts": "",
 }  # fmt: skip
-OWN_LINE = {"dynamic-programming", "interval-pruning", "wishes", "leaf-frontier", "coefficient-frontier", "frontier"}
+OWN_LINE = {
+    "dynamic-programming",
+    "interval-pruning",
+    "wishes",
+    "leaf-frontier",
+    "coefficient-frontier",
+    "frontier",
+    "subtrees",
+}
 EVIDENCE = {
     str(kind): str(kind) if str(kind) in OWN_LINE | {"optimal-trees"} else "evidence"
     for kind in [*Evidence, "distance"]
 }
 PARAMETERS = {
     "depth": "structure", "bins": SCOPE, "extra_thresholds": SCOPE, "binarise": SCOPE, "topology": SCOPE, "select": SCOPE, "big_m": SCOPE, "scaling": SCOPE,
-    "balanced": SCOPE, "min_node": "min_node", "min_gain": "min_gain", "max_leaves": "max_leaves", "min_leaf": "min_leaf",
+    "balanced": SCOPE, "height": SCOPE, "min_node": "min_node", "min_gain": "min_gain", "max_leaves": "max_leaves", "min_leaf": "min_leaf",
     "max_columns": "max_columns", "max_card": "max_card", "forbidden": "forbidden", "forbidden_pairs": "forbidden_pairs ",
     "recall": "recall ", "monotone": "monotone ", "fairness": "fairness", "leaf_penalty": PRICES, "paper_lambda": PRICES,
     "coefficient_penalty": PRICES, "class_weight": "counts", "goal": PRICES, "sensitivity": "required shares", "specificity": "required shares",

@@ -41,7 +41,9 @@ def check_subtrees(model: dict[str, Any], rows: ModelTable, counts: Counts) -> l
     if trouble or (certificate.get("subtrees"), certificate.get("subtrees_proved")) != (len(small), len(claimed)):
         words = trouble or f"{len(claimed)} of {len(small)} small subtrees are claimed to be proved."
         return [recount_finding(KIND, False, words)]
-    return [_check_nodes(model, take_rows(rows, rows.weights > 0), counts, claimed)] if claimed else []
+    if not claimed:
+        return [recount_finding(KIND, True, f"None of {len(small)} small subtrees is claimed to be proved.")]
+    return [_check_nodes(model, take_rows(rows, rows.weights > 0), counts, claimed)]
 
 
 def _trouble(parts: Sequence[dict[str, Any]], small: Sequence[int], limit: int) -> str:
