@@ -79,7 +79,7 @@ def check_subtrees_by_enumeration(seed):
     assert certificate.status is Status.HEURISTIC
 
 
-@seeds(30)
+@seeds(8)
 def test_small_subtree_is_the_best_one_by_enumeration(seed):
     check_subtrees_by_enumeration(seed)
 
@@ -90,8 +90,18 @@ def test_small_subtrees_of_more_tables_by_enumeration(seed):
     check_subtrees_by_enumeration(1000 + seed)
 
 
-@seeds(20)
+@pytest.mark.slow
+@seeds(60)
+def test_smallest_leaf_of_more_tables_by_enumeration(seed):
+    check_smallest_leaf(1000 + seed)
+
+
+@seeds(6)
 def test_small_subtree_respects_the_smallest_leaf(seed):
+    check_smallest_leaf(seed)
+
+
+def check_smallest_leaf(seed):
     problem, settings = random_problem(seed, min_leaf=2 + seed % 3)
     tree, certificate, _ = fit(OWN, problem, settings, Monitor())
     answers = np.array(list(partitions(problem.table)), np.uint8).T
@@ -106,7 +116,7 @@ def test_small_subtree_respects_the_smallest_leaf(seed):
     assert certificate.subtrees == certificate.subtrees_proved
 
 
-@seeds(30)
+@seeds(10)
 def test_result_is_never_worse_than_a_start(seed):
     problem, settings = random_problem(seed)
     rows = rank_rows(problem)
@@ -125,7 +135,7 @@ def test_result_is_never_worse_than_a_start(seed):
         assert subproblems.cost(part)[0] <= subproblems.Q * problem.n * (1 - Fraction(problem.objective(problem.tree(draft)))) + 1e-6  # fmt: skip
 
 
-@seeds(10)
+@seeds(3)
 def test_equal_seeds_give_equal_trees(seed):
     problem, settings = random_problem(seed)
     first, second = (fit(OWN, problem, settings, Monitor())[0] for _ in range(2))
@@ -157,6 +167,7 @@ def test_deep_tree_of_many_classes_has_more_right_rows_than_cart():
     assert own.certificate_.guarantee is Guarantee.SUBTREES
 
 
+@pytest.mark.slow
 def test_penalty_is_chosen_by_folds():
     X, y = wave(n=60, classes=3)
     model = LocalSearchClassifier(depth=4, starts=1).fit(X, y)
