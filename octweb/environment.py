@@ -13,6 +13,8 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import lazy
 
+MIN_PROXY_SECRET = 32  # characters
+
 
 def text(name: str, default: str) -> str:
     return os.environ.get(name, default)
@@ -81,6 +83,15 @@ def refuse_old(group: str, new: str) -> None:
         kind, _, rest = name.removeprefix("OCTWEB_").partition("_")
         if name.startswith("OCTWEB_") and kind == group:
             raise ImproperlyConfigured(f"{name} has no effect any more; set OCTWEB_{new}_{rest} instead.")
+
+
+def refuse_weak_proxy_secret(header: str, value: str) -> None:
+    """Raise ImproperlyConfigured if a header names users, and anybody could send or guess what proves it."""
+    if header and len(value) < MIN_PROXY_SECRET:
+        raise ImproperlyConfigured(
+            f"OCTWEB_REMOTE_USER_HEADER is set, so OCTWEB_REMOTE_USER_SECRET needs {MIN_PROXY_SECRET} characters or more, "
+            "which the proxy sends in the header Octweb-Proxy-Secret."
+        )
 
 
 def secret_key(folder: Path) -> str:

@@ -16,6 +16,7 @@ from octweb.environment import (
     integer,
     one_of,
     refuse_old,
+    refuse_weak_proxy_secret,
     secret,
     secret_key,
     store_settings,
@@ -151,6 +152,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "octweb.core.remote_user.ProxyUserMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -201,6 +203,7 @@ TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": ["d
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
+    "octweb.core.remote_user.ProxyUserBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -208,6 +211,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+# The proxy names the user whom it has authenticated in this header, and proves by a secret that the header is its own.
+REMOTE_USER_HEADER = text("OCTWEB_REMOTE_USER_HEADER", "").strip()
+REMOTE_USER_SECRET = secret("OCTWEB_REMOTE_USER_SECRET")
+REMOTE_USER_CREATE = boolean("OCTWEB_REMOTE_USER_CREATE", False)
+refuse_weak_proxy_secret(REMOTE_USER_HEADER, REMOTE_USER_SECRET)
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
@@ -302,6 +310,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Optimal classification trees: data sets, training runs, models, predictions.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SERVERS": [{"url": f"{ADDRESS}{FORCE_SCRIPT_NAME or ''}" or "/"}],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
