@@ -22,7 +22,7 @@ from octweb.batch import actions
 from octweb.batch.files import MEDIA_TYPES, result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core import strict_json
-from octweb.core.api import PROBLEMS, StrictTextField
+from octweb.core.api import PROBLEMS, BodySerializer, StrictTextField
 from octweb.core.idempotency import idempotent
 from octweb.core.parsers import StrictJSONParser
 from octweb.core.permissions import is_limited
@@ -130,7 +130,7 @@ class ObjectField(serializers.JSONField):
         return value
 
 
-class NewBatchPredictionSerializer(serializers.Serializer):
+class NewBatchPredictionSerializer(BodySerializer):
     """A file of rows, the model that predicts them, and options."""
 
     model = serializers.UUIDField()

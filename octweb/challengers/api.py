@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from octweb.challengers import actions
 from octweb.challengers.models import Challenge
 from octweb.challengers.record import challenger_record, daily_differences, latest_challenge
-from octweb.core.api import PROBLEMS, StrictTextField
+from octweb.core.api import PROBLEMS, BodySerializer, StrictTextField
 from octweb.core.model_schema import reference
 from octweb.core.problems import Conflict
 from octweb.figures.life import differences_figure
@@ -75,7 +75,7 @@ class ChallengerSerializer(serializers.Serializer):
     sentences = serializers.ListField(child=serializers.CharField())
 
 
-class ChallengeSerializer(serializers.Serializer):
+class ChallengeSerializer(BodySerializer):
     """The approved model to challenge, and how long."""
 
     to = StrictTextField(max_length=140, help_text="served name, name and version (`credit-risk/2`), or id")
@@ -83,7 +83,7 @@ class ChallengeSerializer(serializers.Serializer):
     outcome_days = serializers.IntegerField(required=False, default=0, min_value=0, max_value=actions.MAX_OUTCOME_DAYS)
 
 
-class ChallengeReasonSerializer(serializers.Serializer):
+class ChallengeReasonSerializer(BodySerializer):
     """Reason for the request."""
 
     reason = StrictTextField(required=False, default="", allow_blank=True, max_length=actions.MAX_REASON)

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from octweb.challengers import price
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.jobs import queue
 from octweb.jobs.models import RunStatus
 from octweb.registry.models import TreeModel
@@ -54,7 +54,7 @@ class PriceSerializer(serializers.Serializer):
     found = PriceFoundSerializer(allow_null=True)
 
 
-class NewPriceSerializer(serializers.Serializer):
+class NewPriceSerializer(BodySerializer):
     """Days of decisions to use, and time limit of the search."""
 
     days = serializers.IntegerField(required=False, default=price.USUAL_DAYS, min_value=1, max_value=price.MAX_DAYS)

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from octweb.checking import comparing
 from octweb.checking.models import Comparison
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.jobs import queue
 from octweb.registry.api.request import readable_model
 from octweb.registry.lifecycle import access
@@ -65,7 +65,7 @@ class ComparisonSerializer(serializers.ModelSerializer):
         return FoundSerializer(job.found).data if job.found else None
 
 
-class NewComparisonSerializer(serializers.Serializer):
+class NewComparisonSerializer(BodySerializer):
     """Time limit of the search."""
 
     seconds = serializers.IntegerField(

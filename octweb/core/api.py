@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
+from octweb.core.permissions import MAX_NAME, MAX_NAMES
 from octweb.core.problems import CONTENT_TYPE
 
 
@@ -32,6 +34,21 @@ class ProblemSerializer(serializers.Serializer):
 def PROBLEMS(*statuses: int) -> dict[Any, OpenApiResponse]:
     """Return the problem responses of these statuses for an OpenAPI annotation."""
     return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer) for status in statuses}
+
+
+class BodySerializer(serializers.Serializer):
+    """Serializer of a request body. A misspelt member is an error, so that none is ignored silently."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = [name for name, field in self.fields.items() if not field.read_only]
+            unknown = sorted(str(name) for name in data if name not in known)
+            if unknown:
+                words = f"Known members: {', '.join(known)}." if known else "This body has no members."
+                raise serializers.ValidationError(
+                    {name[:MAX_NAME]: [f"Not a member of this body. {words}"] for name in unknown[:MAX_NAMES]}
+                )
+        return super().to_internal_value(data)
 
 
 class StrictTextField(serializers.CharField):

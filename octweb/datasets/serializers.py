@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from octweb.core import strict_json
-from octweb.core.api import Name, StrictTextField
+from octweb.core.api import BodySerializer, Name, StrictTextField
 from octweb.datasets import versions
 from octweb.datasets.models import Dataset
 from trainer.data.inspection import SEVERITIES
@@ -68,7 +68,7 @@ class DatasetSerializer(serializers.ModelSerializer):
         return record
 
 
-class NewDatasetSerializer(serializers.Serializer):
+class NewDatasetSerializer(BodySerializer):
     """A file to upload, and options for parsing it."""
 
     file = serializers.FileField(allow_empty_file=True)
@@ -243,7 +243,7 @@ class ColumnChangeSerializer(serializers.Serializer):
     )
 
 
-class DatasetChangeSerializer(serializers.Serializer):
+class DatasetChangeSerializer(BodySerializer):
     """Changes of a data set. Members that are left out stay as they are."""
 
     name = StrictTextField(required=False, max_length=200)
@@ -251,7 +251,7 @@ class DatasetChangeSerializer(serializers.Serializer):
     columns = ColumnChangeSerializer(many=True, required=False)
 
 
-class NewVersionSerializer(serializers.Serializer):
+class NewVersionSerializer(BodySerializer):
     """The next version: a file with the columns of the data set."""
 
     file = serializers.FileField(allow_empty_file=True)

@@ -13,13 +13,13 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.decide import actions
 from octweb.decide.wording import MAX_WORDS, questions_of, write_words
 from octweb.registry.models import State, TreeModel
 
 
-class PublicPageSerializer(serializers.Serializer):
+class PublicPageSerializer(BodySerializer):
     """The public page of a model."""
 
     open = serializers.BooleanField(
@@ -120,7 +120,7 @@ class ReasonTextSerializer(serializers.Serializer):
     no = _words("no")
 
 
-class NewReasonTextsSerializer(serializers.Serializer):
+class NewReasonTextsSerializer(BodySerializer):
     """New texts for reasons. Questions that are not named, and a contact that is left out, stay as they are."""
 
     texts = ReasonTextSerializer(many=True, required=False)

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.core.idempotency import idempotent_by_id
 from octweb.core.parsers import StrictJSONParser
 from octweb.decisions import collecting, later
@@ -180,7 +180,7 @@ class ObjectionSerializer(serializers.Serializer):
     answer = _optional(later.MAX_REASON, "what the person is answered; needed with upheld and refused")
 
 
-class EraseSerializer(serializers.Serializer):
+class EraseSerializer(BodySerializer):
     """The reason for an erasure."""
 
     why = serializers.ChoiceField(USER_REASONS, default=USER_REASONS[0], help_text="becomes a record")

@@ -16,7 +16,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.core.problems import Conflict
 from octweb.dossier import actions
 from octweb.dossier.models import ModelDossier
@@ -36,7 +36,7 @@ _waiting = threading.BoundedSemaphore(2)  # at most two threads of this process 
 ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": "pdf", "application/zip": "zip"}
 
 
-class TextsSerializer(serializers.Serializer):
+class TextsSerializer(BodySerializer):
     """Texts of a dossier. Missing ones are copied from the last dossier."""
 
     ends = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from octweb.audit import actions as audit
-from octweb.core.api import PROBLEMS, Name, StrictTextField
+from octweb.core.api import PROBLEMS, BodySerializer, Name, StrictTextField
 from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
@@ -40,7 +40,7 @@ class TrialSerializer(serializers.Serializer):
         return values
 
 
-class NewExperimentSerializer(serializers.Serializer):
+class NewExperimentSerializer(BodySerializer):
     """A new experiment. Only the data set is required."""
 
     dataset = serializers.UUIDField()

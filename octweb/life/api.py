@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from octweb.core.api import PROBLEMS, StrictTextField
+from octweb.core.api import PROBLEMS, BodySerializer, StrictTextField
 from octweb.core.model_schema import reference
 from octweb.figures.life import evidence_figure, leaves_figure
 from octweb.life import actions
@@ -110,13 +110,13 @@ class LifeSerializer(serializers.Serializer):
         return super().get_fields() | {part.name: part.serializer() for part in parts}
 
 
-class ReasonSerializer(serializers.Serializer):
+class ReasonSerializer(BodySerializer):
     """Why the alarm is closed."""
 
     reason = StrictTextField(max_length=actions.MAX_REASON)
 
 
-class LimitSerializer(serializers.Serializer):
+class LimitSerializer(BodySerializer):
     """The largest share that a watch may have, or null for no limit."""
 
     watch = StrictTextField(max_length=320)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from octweb.core.api import StrictTextField
+from octweb.core.api import BodySerializer, StrictTextField
 from octweb.oversight.actions import MAX_DAYS, MAX_TEXT
 from octweb.registry.models import State
 
@@ -45,7 +45,7 @@ class InventorySerializer(OversightSerializer):
     decisions = serializers.IntegerField(help_text="in the last 28 days")
 
 
-class StatedSerializer(serializers.Serializer):
+class StatedSerializer(BodySerializer):
     """What the owner states. Members that are left out stay as they are."""
 
     purpose = StrictTextField(required=False, allow_blank=True, max_length=MAX_TEXT)
@@ -55,7 +55,7 @@ class StatedSerializer(serializers.Serializer):
     review_days = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=MAX_DAYS)
 
 
-class RepeatedReviewSerializer(serializers.Serializer):
+class RepeatedReviewSerializer(BodySerializer):
     """Result of a review, and the day of the next one."""
 
     finding = StrictTextField(max_length=MAX_TEXT)

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.core.idempotency import idempotent
 from octweb.datasets import erasing
 from octweb.datasets.models import Dataset
@@ -76,7 +76,7 @@ class FoundRowsSerializer(serializers.Serializer):
     models = RowUseSerializer(many=True)
 
 
-class ErasureRequestSerializer(serializers.Serializer):
+class ErasureRequestSerializer(BodySerializer):
     """Which rows are erased, and why."""
 
     rows = serializers.ListField(

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from octweb.core.api import Name, StrictTextField
+from octweb.core.api import BodySerializer, Name, StrictTextField
 from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
@@ -70,7 +70,7 @@ class RunSerializer(serializers.ModelSerializer):
 OBJECTS = ("costs", "column_price")  # a request may send these parameters as JSON objects
 
 
-class NewRunSerializer(serializers.Serializer):
+class NewRunSerializer(BodySerializer):
     """A request for a new run."""
 
     dataset = serializers.UUIDField()
@@ -100,7 +100,7 @@ class NewRunSerializer(serializers.Serializer):
         return actions.enqueue(owner=user, dataset=dataset, warm_start=model, key=key, **validated_data)
 
 
-class RunAgainSerializer(serializers.Serializer):
+class RunAgainSerializer(BodySerializer):
     """The data set of a repeated run."""
 
     dataset = serializers.UUIDField(required=False, help_text="its id; without it, the data set of the run")

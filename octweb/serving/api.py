@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from octweb.core.api import PROBLEMS, Name
+from octweb.core.api import PROBLEMS, BodySerializer, Name
 from octweb.core.idempotency import idempotent_secret
 from octweb.serving import actions
 from octweb.serving.models import ApiToken, Scope
@@ -27,7 +27,7 @@ class TokenSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class NewTokenSerializer(serializers.Serializer):
+class NewTokenSerializer(BodySerializer):
     """Settings of a new token."""
 
     name = Name(max_length=100)

@@ -23,7 +23,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from octweb.audit import actions as audit
-from octweb.core.api import PROBLEMS, Name
+from octweb.core.api import PROBLEMS, BodySerializer, Name
 from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
 from octweb.datasets.models import Dataset
@@ -105,7 +105,7 @@ class WorkbenchSerializer(serializers.ModelSerializer):
         return None if step is None else StepSerializer(step).data
 
 
-class NewWorkbenchSerializer(serializers.Serializer):
+class NewWorkbenchSerializer(BodySerializer):
     """A new workbench: a model to edit, or a data set to begin with."""
 
     model = serializers.UUIDField(required=False)
@@ -134,7 +134,7 @@ class NewWorkbenchSerializer(serializers.Serializer):
         return actions.open_for(owner=user, **values)
 
 
-class EditSerializer(serializers.Serializer):
+class EditSerializer(BodySerializer):
     """All wishes, or the wishes to add and to drop."""
 
     wishes = WishesField()
@@ -146,13 +146,13 @@ class EditSerializer(serializers.Serializer):
     )  # fmt: skip
 
 
-class PricesSerializer(serializers.Serializer):
+class PricesSerializer(BodySerializer):
     """The place whose questions are priced, in the best tree with the current wishes."""
 
     place = serializers.RegexField(r"^(root|[yn]{1,20})$", default="root")
 
 
-class GoodTreesSerializer(serializers.Serializer):
+class GoodTreesSerializer(BodySerializer):
     """The tolerance of good trees as decimal text, and filters.
 
     The tolerance is one of `slack` (a share of the least cost), `slack_rows` and `slack_cost`.
@@ -208,7 +208,7 @@ class GoodTreesSerializer(serializers.Serializer):
         return values
 
 
-class SaveSerializer(serializers.Serializer):
+class SaveSerializer(BodySerializer):
     """The title of the new version."""
 
     title = Name(max_length=200)

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from rest_framework import serializers
 
-from octweb.core.api import Name, StrictTextField
+from octweb.core.api import BodySerializer, Name, StrictTextField
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording, ReviewEvent, ShareLevel, TreeModel
 from octweb.registry.review.checklist import (
@@ -97,7 +97,7 @@ def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
     }
 
 
-class ReviewSerializer(serializers.Serializer):
+class ReviewSerializer(BodySerializer):
     """A step of the review, with its reason."""
 
     action = serializers.ChoiceField(list(actions.TRANSITIONS))
@@ -122,13 +122,13 @@ class ReviewSerializer(serializers.Serializer):
     )
 
 
-class PublishSerializer(serializers.Serializer):
+class PublishSerializer(BodySerializer):
     """The name under which to serve a model."""
 
     name = Name(max_length=90, help_text="empty: the name stays")
 
 
-class ShareSerializer(serializers.Serializer):
+class ShareSerializer(BodySerializer):
     """A user with access to a model, independent of its review."""
 
     username = StrictTextField(max_length=150)

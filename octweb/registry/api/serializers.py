@@ -7,7 +7,7 @@ from typing import Any, get_args
 from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
-from octweb.core.api import Name, StrictTextField
+from octweb.core.api import BodySerializer, Name, StrictTextField
 from octweb.core.model_schema import reference
 from octweb.registry.api.review_serializers import ReviewEventSerializer, ReviewStateSerializer
 from octweb.registry.document import claims
@@ -310,7 +310,7 @@ class ModelDetailSerializer(ModelSerializer):
         return None if selection is None else dict(SelectionSerializer(selection).data)
 
 
-class BringSerializer(serializers.Serializer):
+class BringSerializer(BodySerializer):
     """The file of a tree to import, and the data set on whose rows the tree is counted."""
 
     file = serializers.FileField(

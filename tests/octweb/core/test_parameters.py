@@ -147,3 +147,28 @@ def test_schema_address_waits_for_the_same_lock(monkeypatch, rf):
     finally:
         parameters._build_document.cache_clear()
     assert overlaps == [False] * len(calls)
+
+
+def test_every_body_of_a_call_names_unknown_members():
+    """Classes that read `request.data` are BodySerializers."""
+    plain = []
+    for path in (ROOT / "octweb").rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        for name in re.findall(r"(\w+)\(data=request\.data", source):
+            if name[0].isupper():
+                places = {
+                    p for p in (ROOT / "octweb").rglob("*.py") if f"class {name}(" in p.read_text(encoding="utf-8")
+                }
+                assert places, name
+                plain += [
+                    name for p in places if not re.search(rf"class {name}\((BodySerializer|Erase)", p.read_text())
+                ]
+    assert plain == []
+
+
+@pytest.mark.django_db
+def test_unknown_member_of_a_body_is_named(client_of, owner):
+    answer = client_of(owner).post("/api/v1/tokens/", {"nmae": "ci", "scope": "full"}, format="json")
+    assert answer.status_code == 400
+    errors = {error["attr"]: error["detail"] for error in answer.json()["errors"]}
+    assert errors["nmae"].startswith("Not a member of this body. Known members: name, scope")
