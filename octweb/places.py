@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -26,3 +27,13 @@ def users_data() -> Path:
 def data() -> Path:
     """Return the default data folder, used without OCTWEB_DATA_DIR."""
     return users_data() if INSTALLED else ROOT / "var"
+
+
+def kernels(data_folder: Path) -> Path:
+    """Return the default folder of compiled kernels.
+
+    A checkout with its own writable `.venv` stores them there, as `make run` does, for all its data folders.
+    """
+    environment = ROOT / ".venv"
+    is_own = not INSTALLED and Path(sys.prefix) == environment and os.access(environment, os.W_OK)
+    return environment / "numba-cache" if is_own else data_folder / "numba"

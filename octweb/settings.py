@@ -30,7 +30,7 @@ COMMAND = places.COMMAND  # the command line of each octweb process begins with 
 DATA_DIR = Path(text("OCTWEB_DATA_DIR", str(places.data()))).resolve()
 MEDIA_ROOT = DATA_DIR / "files"
 # The code may be read-only, so compiled kernels have a folder of their own. Numba reads this when it is first imported.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(DATA_DIR / "numba"))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(places.kernels(DATA_DIR)))
 DOCS_DIR = Path(text("OCTWEB_DOCS_DIR", str(places.DOCUMENTATION)))  # folder of the site that `make docs` builds
 FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions are stored: a folder, or s3://bucket/prefix
 

@@ -32,7 +32,9 @@ def run(arguments: list[str]) -> None:
         from trainer.cli.dispatch import run_process
 
         data = Path(os.environ.get("OCTWEB_DATA_DIR") or places.data())
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(data.resolve() / "numba"))  # settings.py sets the same default
+        os.environ.setdefault(
+            "NUMBA_CACHE_DIR", str(places.kernels(data.resolve()))
+        )  # settings.py sets the same default
         run_process(Path(arguments[0]).name, arguments[1:])
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line

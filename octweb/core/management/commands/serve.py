@@ -49,11 +49,8 @@ class Command(BaseCommand):
         if options["prepare_only"]:
             self._prepare()
             return
-        environment = os.environ | {
-            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
-        }
         # kernels are compiled in other processes, from the beginning, so that the web server responds at once
-        environment["OCTWEB_WARM"] = "0"
+        environment = os.environ | {"OCTWEB_WARM": "0"}
         warming = _warming(environment)
         for part in warming:
             part.start(quiet=True)
