@@ -48,6 +48,8 @@ class ChainEntry(models.Model):
         indexes = [
             # leaf and label at the end, so that counts by them read only the index
             models.Index(fields=["model", "kind", "-at", "-number", "leaf", "label"], name="entries_in_time"),
+            # without it, the list of a rare leaf reads all decisions of the model: 60 ms for 100,000, with it 0.1 ms
+            models.Index(fields=["model", "kind", "leaf", "-at", "-number"], name="entries_of_leaf"),
             models.Index(fields=["subject"], condition=~models.Q(subject=""), name="entries_of_subject"),
         ]
         constraints = [models.UniqueConstraint(fields=["stream", "seq"], name="one_entry_a_place_in_a_stream")]
