@@ -43,6 +43,14 @@ def model(owner, media):
     return actions.register(owner=owner, document=result.model.to_json(), dataset=table, title="Noise")
 
 
+@pytest.mark.parametrize("address", ["/", "/models/", "/models/compare/?models={pk}&models={other}"])
+def test_lists_and_comparisons_say_the_doubt(model, owner, client, address):
+    other = actions.register(owner=owner, document=json.loads(model.document), dataset=model.dataset, title="Other")
+    client.force_login(owner)
+    page = visible(client.get(address.format(pk=model.pk, other=other.pk)).content.decode()).replace("\u202f", " ")
+    assert page.count(" ".join(read_verdict(model_file(model)).sentence.split()).replace("\u202f", " ")) == 2
+
+
 @pytest.mark.parametrize("address", PAGES)
 def test_tree_no_better_than_one_answer_says_so(model, owner, client, address):
     verdict = read_verdict(model_file(model))
