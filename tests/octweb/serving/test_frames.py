@@ -98,9 +98,11 @@ def frame_of(table):
     return pd.DataFrame(columns)
 
 
-def test_file_gives_one_tree_at_every_door(owner, media, settings, tmp_path):
-    settings.DATA_DIR = tmp_path / "data"
-    assert_one_tree(training_file("text with gaps", "csv", tmp_path), owner)
+def test_uploaded_file_gives_the_tree_of_the_command(owner, media, tmp_path):
+    path = training_file("text with gaps", "csv", tmp_path)
+    expected = by_command(path)
+    assert expected != REFUSED
+    assert by_api(path, owner, in_worker=False) == expected
 
 
 @pytest.mark.slow

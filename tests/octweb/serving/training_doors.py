@@ -14,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
+from octweb.datasets import stored
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
 from octweb.registry.document.model_files import model_file
@@ -23,6 +24,7 @@ from tests.octweb.serving.frames import REFUSED, csv_of, plain, training_of
 from tests.workbooks import workbook
 from trainer.cli import dispatch
 from trainer.data.table_contract import model_contract
+from trainer.training.run import TrainRequest, train
 from trainer.tree.file import ModelFile, read_model
 
 TARGET = "class"
@@ -59,7 +61,8 @@ def by_command(path: Path) -> dict[str, Any] | str:
     return facts_of(read_model(out)) if status == 0 else REFUSED
 
 
-def by_api(path: Path, owner) -> dict[str, Any] | str:
+def by_api(path: Path, owner, *, in_worker: bool = True) -> dict[str, Any] | str:
+    """Upload a file, and train on it in a worker's process, or in this one."""
     client = APIClient()
     client.force_authenticate(owner)
     file = SimpleUploadedFile(path.name, path.read_bytes())
@@ -67,6 +70,9 @@ def by_api(path: Path, owner) -> dict[str, Any] | str:
     if answer.status_code != 201:
         assert 400 <= answer.status_code < 500, answer.content
         return REFUSED
+    if not in_worker:
+        table, labels = stored.load(Dataset.objects.get(pk=answer.json()["id"]))
+        return facts_of(train(TrainRequest(table=table, labels=labels, method="cart", parameters=PARAMETERS)).model)
     body = {"dataset": answer.json()["id"], "method": "cart", "parameters": PARAMETERS}
     run = client.post("/api/v1/runs/", body, format="json")
     assert run.status_code == 201, run.content
@@ -85,8 +91,8 @@ def by_page(path: Path, owner) -> dict[str, Any] | str:
     fields = {"seen": shown.context["seen"], "target": TARGET, "confirm": "1", "name": "Frames"}
     for i, column in enumerate(shown.context["columns"]):
         fields |= {f"{part}-{i}": column[part] for part in ("role", "kind", "missing", "unit")}
-    stored = browser.post(answer.url, fields)
-    if stored.status_code != 302:
+    answer = browser.post(answer.url, fields)
+    if answer.status_code != 302:
         return REFUSED
     dataset = Dataset.objects.latest("created")
     client = APIClient()
