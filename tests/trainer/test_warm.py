@@ -12,8 +12,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.processes import start
 from trainer.cli.warm import run
-from trainer.registry import METHODS, precompiled_ids
-from trainer.training import warm_up
+from trainer.methods.capabilities import Role
+from trainer.registry import METHODS, method_for, precompiled_ids
 from trainer.training.warm_up import warm
 
 OTHERS = ROOT / "tests" / "trainer" / "other_trainings.py"
@@ -55,18 +55,14 @@ def test_what_is_not_warmed_is_seen(tmp_path):
     assert "exact-numeric" in str(others(tmp_path, "oc1", "--only", "exact-numeric"))
 
 
-def test_second_process_compiles_the_same_backwards(monkeypatch):
-    """Both begin with the default method of forms, at opposite ends."""
-    steps = []
-    monkeypatch.setattr(warm_up, "_train", lambda method, settings: steps.append((method.id, str(settings))))
-    monkeypatch.setattr(warm_up, "warm_workbench", lambda: steps.append(("exact", "workbench")))
+def test_second_process_begins_with_the_last_method(monkeypatch):
+    """The first one begins with the default method of forms."""
+    methods = []
+    monkeypatch.setattr("trainer.cli.warm.warm", methods.append)
     run({"methods": [], "backwards": False})
-    forwards = steps.copy()
-    steps.clear()
+    forwards = methods.copy()
+    methods.clear()
     run({"methods": [], "backwards": True})
-    assert sorted(steps) == sorted(forwards)
-    first = [step for step in forwards if step[0] == "exact"]
-    assert forwards[: len(first)] == first
-    assert steps[: len(first)] == first[::-1]
-    assert steps[len(first) :] == forwards[len(first) :][::-1]
-    assert {method for method, _ in steps} == set(precompiled_ids())
+    assert forwards == list(precompiled_ids())
+    assert forwards[0] == method_for(Role.ONE_PROVED).id
+    assert methods == forwards[::-1]

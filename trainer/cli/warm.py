@@ -14,7 +14,7 @@ HELP = "Train a tiny tree with every method that has compiled kernels; they are 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("methods", nargs="*", help=f"some of {', '.join(precompiled_ids())}; all without a name")
     parser.add_argument(
-        "--backwards", action="store_true", help="compile in the opposite order, for a second process beside the first"
+        "--backwards", action="store_true", help="begin with the last method, for a second process beside the first"
     )
 
 
@@ -25,10 +25,7 @@ def run(options: Options) -> int:
             f"No kernels are compiled for {', '.join(sorted(unknown))}. Choose among: {', '.join(known)}."
         )
     methods = [method for method in known if method in (options["methods"] or known)]
-    if options["backwards"]:
-        # both processes begin with the first method, which the next training probably needs
-        methods = methods[:1] + methods[:0:-1]
-    for method in methods:
-        warm(method, backwards=options["backwards"])
+    for method in reversed(methods) if options["backwards"] else methods:
+        warm(method)
         print(f"{method}: compiled")
     return 0

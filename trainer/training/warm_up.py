@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
 import numpy as np
 
 from trainer.families.exact.method import METHOD
@@ -46,32 +42,22 @@ def _rows(method: Method, rows: int, classes: int) -> tuple[Table, Labels]:
     return table, Labels(name="y", classes=CLASSES[:classes], codes=codes)
 
 
-def warm(method_id: str, *, backwards: bool = False) -> None:
+def warm(method_id: str) -> None:
     """Train tiny trees with the method, without a limit, because a limit during compilation would skip the other kernels.
 
     Methods without kernels get fewer rows, because any training loads their libraries. For hyperplanes, the rows are
     separable, so that the proof needs no search.
-
-    Parameters
-    ----------
-    method_id : str
-    backwards : bool
-        Take the steps in the opposite order. Two processes then compile different kernels, and each loads those of the other.
     """
     method = get(method_id)
-    steps: list[Callable[[], object]] = [partial(_train, method, dict(more)) for more in method.precompile or ({},)]
-    if method.workbench is not None and method.workbench.good_trees:
-        steps.append(warm_workbench)
-    for step in reversed(steps) if backwards else steps:
-        step()
-
-
-def _train(method: Method, settings: dict[str, Any]) -> None:
-    """Train a tiny tree; the setting `classes` is the number of classes."""
-    table, labels = _rows(method, ROWS if method.precompile else FEW, settings.pop("classes", 2))
+    depth = {}
     if method.parameter("depth") is not None:
-        settings.setdefault("depth", 3 if method.precompile else 1)
-    train(TrainRequest(table=table, labels=labels, method=method.id, parameters=settings))
+        depth = {"depth": 3 if method.precompile else 1}
+    for more in method.precompile or ({},):
+        settings = {**depth, **more}
+        table, labels = _rows(method, ROWS if method.precompile else FEW, settings.pop("classes", 2))
+        train(TrainRequest(table=table, labels=labels, method=method_id, parameters=settings))
+    if method.workbench is not None and method.workbench.good_trees:
+        warm_workbench()
 
 
 def warm_workbench() -> None:

@@ -144,7 +144,7 @@ def web_command(application: str, *, host: str, port: int, threads: int) -> list
 def _warming(environment: dict[str, str]) -> list[ServicePart]:
     """Return the processes that compile kernels, or nothing if OCTWEB_WARM disables them.
 
-    With two processors, a second process compiles in the opposite order. They are not restarted when they end.
+    With two processors, a second process begins with the last method. They are not restarted when they end.
     """
     if not boolean("OCTWEB_WARM", True):
         return []
