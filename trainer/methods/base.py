@@ -300,8 +300,6 @@ class SizeSearch:
         The largest depth with a choice of the size.
     most_seconds : float
         Limit on the expected time of all folds, and on that of the trees of all sizes on all rows.
-    margin : float
-        Standard errors by which the smallest acceptable tree may be worse than the best one on the rows that were set aside.
     seconds : callable, optional
         Seconds of the trees of all sizes, by `ProblemSize`; by default estimated from the cost of one search.
     """
@@ -310,7 +308,6 @@ class SizeSearch:
     without: tuple[str, ...] = ()
     deepest: int = 5  # a tree of this depth has 32 leaves
     most_seconds: float = 10.0
-    margin: float = 0.5
     seconds: Callable[[ProblemSize], float] | None = None
 
 

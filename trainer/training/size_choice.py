@@ -145,7 +145,7 @@ def _measure(method: Method, problem: Problem, settings: Settings, monitor: Moni
     drafts = _best(method, measured, settings, monitor)
     if monitor.stopped():
         return _unfinished(monitor)
-    return _record(problem, _sizes(measured, drafts), losses, weights, deals[0].count, method.sizes.margin)
+    return _record(problem, _sizes(measured, drafts), losses, weights, deals[0].count)
 
 
 def _unfinished(monitor: Monitor) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def _sizes(problem: Problem, drafts: Sequence[SizedDraft]) -> list[_Size]:
 
 
 def _record(
-    problem: Problem, sizes: Sequence[_Size], losses: FloatArray, weights: FloatArray, folds: int, margin: float
+    problem: Problem, sizes: Sequence[_Size], losses: FloatArray, weights: FloatArray, folds: int
 ) -> dict[str, Any]:
     """Return the record of the choice: unseen accuracy, or cost per row, of each size that a penalty gives."""
     listed = [(size, penalty) for size in sizes if (penalty := _penalty(size)) is not None]
@@ -260,7 +260,7 @@ def _record(
     each = losses[:, [s.leaves - 1 for s, _ in listed]] / weights[:, None]
     # repetitions validate the same rows again, so they do not count as further folds
     errors = each.std(axis=0, ddof=1) / math.sqrt(folds)
-    chosen_index = simplest_within_error(means, errors, margin)
+    chosen_index = simplest_within_error(means, errors)
     accuracy = problem.costs is None
     return {
         "reason": "",
@@ -280,10 +280,10 @@ def _record(
     }
 
 
-def simplest_within_error(losses: FloatArray, errors: FloatArray, margin: float = 0.5) -> int:
-    """Return the first size whose loss is within `margin` standard errors of the least loss."""
+def simplest_within_error(losses: FloatArray, errors: FloatArray) -> int:
+    """Return the first size whose loss is within half a standard error of the least loss."""
     best = int(losses.argmin())
-    return int(np.flatnonzero(losses <= losses[best] + margin * errors[best] + ROUNDING)[0])
+    return int(np.flatnonzero(losses <= losses[best] + errors[best] / 2 + ROUNDING)[0])
 
 
 def _penalty(size: _Size) -> float | None:

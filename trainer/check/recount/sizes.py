@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from trainer.check.proof.model import LOCAL, read_fraction
+from trainer.check.proof.model import read_fraction
 from trainer.check.recount.findings import TOLERANCE, Finding, recount_finding
 
 CLAIM = "sizes"
@@ -60,19 +60,18 @@ def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
         return "More leaves do not have a lower leaf penalty."
     if any(one["error"] < 0 or one["unseen"] < 0 or (measure == "accuracy" and one["unseen"] > 1) for one in tried):
         return "A size states a share outside 0 to 1, or a negative error."
-    margin = Fraction(1) if model["method"] in LOCAL else Fraction(1, 2)
     chosen = [k for k, one in enumerate(tried) if one["chosen"] is True]
-    if chosen != [_rule(tried, measure, margin)]:
+    if chosen != [_rule(tried, measure)]:
         return "The rule chooses another size."
     if penalties[chosen[0]] != penalty:
         return "The tree was not trained with the leaf penalty of the chosen size."
     return ""
 
 
-def _rule(tried: list[dict[str, Any]], measure: str, margin: Fraction) -> int:
-    """Return the first size within `margin` standard errors of the best."""
+def _rule(tried: list[dict[str, Any]], measure: str) -> int:
+    """Return the first size within half a standard error of the best."""
     sign = 1 if measure == "accuracy" else -1
     worth = [sign * read_fraction(one["unseen"]) for one in tried]
     best = max(range(len(worth)), key=worth.__getitem__)
-    least = worth[best] - read_fraction(tried[best]["error"]) * margin - TOLERANCE
+    least = worth[best] - read_fraction(tried[best]["error"]) * Fraction(1, 2) - TOLERANCE
     return next(k for k, value in enumerate(worth) if value >= least)

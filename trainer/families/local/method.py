@@ -247,7 +247,7 @@ METHOD = Method(
     estimator="LocalSearchClassifier",
     cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("height", "starts")),
     precompile=({"height": 3, "leaf_penalty": 0.01}, {"height": 3, "leaf_penalty": 0.01, "classes": 3}),
-    sizes=SizeSearch(best=best_by_leaves, deepest=20, most_seconds=300.0, margin=1.0, seconds=_sizes_seconds),
+    sizes=SizeSearch(best=best_by_leaves, deepest=20, most_seconds=300.0, seconds=_sizes_seconds),
     group=Group.RECOMMENDED,
     candidates=tuple(Candidate(parameters={"depth": 10, "leaf_penalty": penalty}) for penalty in (Penalty.LARGE, Penalty.SMALL)),
     example=Example(options=("--depth", "6", "--leaf-penalty", "0.01")),
