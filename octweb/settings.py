@@ -326,6 +326,7 @@ SPECTACULAR_SETTINGS = {
         "RunStatus": "octweb.jobs.models.RunStatus",
         "BatchFormat": "octweb.batch.models.Format",
         "ObjectionState": "octweb.decisions.listing.OBJECTIONS",
+        "ErasureReason": "octweb.decisions.erasing.USER_REASONS",
         "RowErasureReason": "octweb.datasets.erasing.REASONS",
         "RankingMeasure": ["accuracy", "cost_per_row"],
     },
