@@ -274,3 +274,29 @@ def test_killed_or_failed_backup_leaves_no_folder(installation, tmp_path, monkey
     assert not [path for path in tmp_path.iterdir() if "copy" in path.name]
     manifest = backups.write_backup(tmp_path / "copy")
     assert "files/old.csv" not in manifest["entries"]
+
+
+@pytest.mark.slow
+def test_upgrade_after_a_killed_migration_completes(place, tmp_path):
+    """The migration is killed once after a third of it. The next run applies the rest."""
+    environment = place("killed")
+    path = tmp_path / "killed" / "octweb.sqlite3"
+
+    def applied() -> int:
+        try:
+            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+                return database.execute("SELECT count(*) FROM django_migrations").fetchone()[0]
+        except sqlite3.Error:  # not there yet
+            return 0
+
+    command = [sys.executable, "manage.py", "migrate"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as process:
+        while applied() < 30 and process.poll() is None:
+            pass
+        process.kill()
+    assert 0 < applied() < 100
+    upgraded = manage(environment, "upgrade", "--backup", str(tmp_path / "copy"))
+    assert upgraded.returncode == 0, upgraded.stderr
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert "Migrations to apply: none" in manage(environment, "upgrade", "--no-backup").stdout
