@@ -12,6 +12,7 @@ The rules of arithmetic are the same, so results do not differ.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import platform
 from collections.abc import Callable
@@ -58,6 +59,20 @@ class Ready(FunctionCache):  # type: ignore[misc]
             filename_base=self._impl.filename_base,
             source_stamp=self._impl.locator.get_source_stamp(),
         )
+
+    def _save_overload(self, signature: Any, data: Any) -> None:
+        """Save compiled code, one process at a time.
+
+        numba reads the list of stored signatures, extends it and writes the code without a lock. If two processes did so at
+        once, the list could name the code of the one for the signature of the other.
+        """
+        if not self._enabled:
+            return
+        folder = Path(self._cache_path)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            super()._save_overload(signature, data)
 
     def _load_overload(self, signature: Any, target_context: Any) -> Any:
         compiled = super()._load_overload(signature, target_context)

@@ -6,12 +6,15 @@ import gc
 import os
 import shutil
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 from numba.core import event
+from numba.core.caching import IndexDataCacheFile
 from numba.core.errors import TypingError
 
 from tests.conftest import ROOT
@@ -19,6 +22,7 @@ from tests.processes import start
 from trainer.kernels import compiled
 from trainer.kernels.compiled import kernel
 from trainer.methods.monitor import COMPILING, Monitor
+from trainer.precompiled import ready
 
 # Sets the folders of the package and of compiled code. Bytecode is off, because Python would look only at the date of a
 # file.
@@ -145,6 +149,28 @@ def test_another_place_with_the_same_sources_finds_the_code(package, tmp_path):
     show = SHOW + "print(sum(outer.stats.cache_hits.values()), sum(outer.stats.cache_misses.values()))"
     assert shown(package, cache, show)[-2:] == ["0", "1"]
     assert shown(moved, cache, show)[-2:] == ["1", "0"]
+
+
+def test_two_processes_never_store_code_under_the_same_name(tmp_path, monkeypatch):
+    @numba.njit
+    def plus_one(x):
+        return x + 1
+
+    plus_one(1), plus_one(1.5)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    ready(plus_one)
+    load_index = IndexDataCacheFile._load_index
+
+    def load_slowly(files):
+        names = load_index(files)
+        time.sleep(0.1)
+        return names
+
+    monkeypatch.setattr(IndexDataCacheFile, "_load_index", load_slowly)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda item: plus_one._cache.save_overload(*item), plus_one.overloads.items()))
+    names = list(load_index(plus_one._cache._cache_file).values())
+    assert len(names) == len(set(names)) == 2
 
 
 @kernel
