@@ -10,6 +10,7 @@ import shutil
 import time
 import uuid
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -79,10 +80,18 @@ def sweep() -> int:
             .values_list("pk", flat=True)
         }
     before = time.time() - TASK_GRACE.total_seconds()
-    abandoned = [path for name, path in folders.items() if name not in in_use and path.stat().st_mtime < before]
+    abandoned = [path for name, path in folders.items() if name not in in_use and _is_older(path, before)]
     for path in abandoned:
         shutil.rmtree(path, ignore_errors=True)
     return len(abandoned)
+
+
+def _is_older(folder: Path, time_limit: float) -> bool:
+    """Return whether a folder was last changed before a time, in seconds since 1970; False if it is gone."""
+    try:
+        return folder.stat().st_mtime < time_limit
+    except FileNotFoundError:  # its job ended meanwhile
+        return False
 
 
 def _is_id(text: str) -> bool:

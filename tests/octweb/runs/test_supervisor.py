@@ -321,6 +321,19 @@ def test_killed_workers_leave_no_running_task_and_no_folder(owner, media, datase
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {str(running.pk), str(queued.pk)}
 
 
+@pytest.mark.django_db
+def test_a_folder_that_disappears_meanwhile_does_not_stop_the_cleaning(tmp_path, monkeypatch):
+    monkeypatch.setattr(reaper.Process, "scratch", classmethod(lambda cls: tmp_path))
+    (tmp_path / "gone").mkdir()
+
+    def end_job():
+        (tmp_path / "gone").rmdir()
+        return []
+
+    monkeypatch.setattr(reaper, "job_models", end_job)
+    assert reaper.sweep() == 0
+
+
 def finished(run):
     """Return the run after a training in this process."""
     assert TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event()).run() == "succeeded"
