@@ -110,7 +110,7 @@ def test_a_method_picked_by_hand_stays_until_an_answer_changes(state):
 
 def test_nothing_that_was_typed_is_lost(state):
     state(p_min_leaf="7", p_depth="4")
-    context = state(method="exact-numeric")
+    context = state(method="binoct")
     assert context["form"]["p_depth"].value() == "4"
     assert ("p_min_leaf", "7") in context["kept"]
     assert state(method="cart")["form"]["p_min_leaf"].value() == "7"
