@@ -143,9 +143,18 @@ def test_names_of_nothing_are_refused(page, owner, dataset, name):
     assert not [*TrainingRun.objects.all(), *Experiment.objects.all(), *Workbench.objects.all()]
 
 
-@pytest.mark.parametrize("address", ["/api/v1/runs/", TOKENS, "/api/v1/experiments/", "/api/v1/workbenches/"])
-def test_blank_names_are_refused_where_names_are_optional(owner, dataset, address):
-    body = {"dataset": str(dataset.pk), "method": "exact", "name": " \t "}
+@pytest.mark.parametrize(
+    ("address", "members"),
+    [
+        ("/api/v1/runs/", ["dataset", "method"]),
+        (TOKENS, []),
+        ("/api/v1/experiments/", ["dataset"]),
+        ("/api/v1/workbenches/", ["dataset", "method"]),
+    ],
+)
+def test_blank_names_are_refused_where_names_are_optional(owner, dataset, address, members):
+    others = {"dataset": str(dataset.pk), "method": "exact"}
+    body = {"name": " \t "} | {name: others[name] for name in members}
     assert api(owner).post(address, body, format="json").status_code == 422
     assert api(owner).post(address, body | {"name": 0}, format="json").status_code == 400
 

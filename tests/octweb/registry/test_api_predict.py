@@ -192,7 +192,8 @@ def test_values_in_the_form_of_a_messy_file_predict_as_plain_numbers_do():
     rows = [{"price": "1.234,5 €", "when": "01.02.2024", "x": 1}, {"price": 7, "when year": 2020}, {"price": "unknown"}]
     day = {"when year": 2024, "when month": 2, "when weekday": "Thursday", "when days since 2024-01-01": 31}
     assert plain_values(reading, rows) == [{"price": 1234.5, **day, "x": 1}, rows[1], {"price": None}]
-    for row in ({"price": "1.5"}, {"when": "2024-02-01"}, {"when": "01.02.2024", "when year": 2024}):
+    assert plain_values(reading, [{"when": "2024-02-01"}]) == [day]  # an ISO date has one meaning
+    for row in ({"price": "1.5"}, {"when": "2024-13-01"}, {"when": "01.02.2024", "when year": 2024}):
         with pytest.raises(DataError, match=r"rows\[0\]"):
             plain_values(reading, [row])
     assert plain_values(None, rows) is rows
