@@ -144,10 +144,10 @@ def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]
         "file_overwrite": False,
         "max_memory_size": 16_000_000,  # bytes; larger files are buffered on disk
     }
-    # keys from variables are left to boto3, which also knows roles of the machine
-    for option, name in (("access_key", "AWS_ACCESS_KEY_ID"), ("secret_key", "AWS_SECRET_ACCESS_KEY")):
-        if os.environ.get(f"{name}_FILE"):
-            options[option] = secret(name)
+    keys = {"access_key": "AWS_ACCESS_KEY_ID", "secret_key": "AWS_SECRET_ACCESS_KEY"}
+    # keys from variables alone are left to boto3, which also knows roles of the machine; it needs both from one place
+    if any(os.environ.get(f"{name}_FILE") for name in keys.values()):
+        options |= {option: secret(name) for option, name in keys.items()}
     if endpoint:
         options["endpoint_url"] = endpoint
         options["addressing_style"] = "path"  # servers other than Amazon's seldom have a host name for each bucket

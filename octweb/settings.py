@@ -179,9 +179,9 @@ TEMPLATES = [
     },
 ]
 
-DATABASE_URL = secret("DATABASE_URL")
-if DATABASE_URL:
-    DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
+database_url = secret("DATABASE_URL")  # not a setting, because Django's debug page would show its password
+if database_url:
+    DATABASES = {"default": dj_database_url.parse(database_url, conn_max_age=60, conn_health_checks=True)}
 else:
     DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(DATA_DIR / "octweb.sqlite3")}}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):

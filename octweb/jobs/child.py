@@ -26,11 +26,14 @@ PROGRESS = "progress.jsonl"
 SECRET = re.compile(
     r"^(DATABASE_URL|AWS_|PG[A-Z]+$|OCTWEB_S3_)|SECRET|PASSW|TOKEN|CREDENTIAL|PRIVATE|_KEY$", re.IGNORECASE
 )
+# settings of sign-on by the proxy, which are refused without their secret
+SIGN_ON = "OCTWEB_REMOTE_USER_"
 
 
 def environment_of_child() -> dict[str, str]:
     """Return the environment of a child, without secrets. A child never opens the database or the file store."""
-    environment = {key: value for key, value in os.environ.items() if not SECRET.search(key)} | {
+    kept = {key: value for key, value in os.environ.items() if not SECRET.search(key) and not key.startswith(SIGN_ON)}
+    environment = kept | {
         "OCTWEB_PARENT_PID": str(os.getpid()),
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
         "PYTHONUNBUFFERED": "1",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from octweb.environment import refuse_old, secret, secret_key, store_settings
-from octweb.jobs.child import SECRET
+from octweb.environment import refuse_old, refuse_weak_proxy_secret, secret, secret_key, store_settings
+from octweb.jobs.child import SECRET, environment_of_child
 from tests.conftest import ROOT
 
 
@@ -71,6 +74,38 @@ def test_keys_of_the_bucket_come_from_files(monkeypatch, tmp_path):
         monkeypatch.setenv(f"{name}_FILE", str(tmp_path / name))
     options = store_settings("s3://trees/files", **place)["OPTIONS"]
     assert (options["access_key"], options["secret_key"]) == ("AWS_ACCESS_KEY_ID value", "AWS_SECRET_ACCESS_KEY value")
+
+
+def test_key_of_the_bucket_in_a_file_goes_with_one_in_a_variable(monkeypatch, tmp_path):
+    """Given only one of the two, boto3 would sign with no key."""
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the id")
+    (tmp_path / "key").write_text("the key\n")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY_FILE", str(tmp_path / "key"))
+    options = store_settings("s3://trees/files", folder=tmp_path, endpoint="")["OPTIONS"]
+    assert (options["access_key"], options["secret_key"]) == ("the id", "the key")
+
+
+def test_children_start_with_sign_on_by_the_proxy(monkeypatch):
+    monkeypatch.setenv("OCTWEB_REMOTE_USER_HEADER", "X-Remote-User")
+    monkeypatch.setenv("OCTWEB_REMOTE_USER_SECRET", "s" * 40)
+    environment = environment_of_child()
+    header, value = (environment.get(f"OCTWEB_REMOTE_USER_{name}", "") for name in ("HEADER", "SECRET"))
+    assert value == ""
+    refuse_weak_proxy_secret(header, value)
+
+
+def test_debug_page_hides_the_password_of_the_database():
+    code = "from django.views.debug import get_default_exception_reporter_filter as f; print(f().get_safe_settings())"
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "octweb.settings",
+        "DATABASE_URL": "postgresql://octweb:hidden-word@database/octweb",
+    }
+    shown = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert "DATABASES" in shown
+    assert "hidden-word" not in shown
 
 
 def test_every_secret_of_the_settings_may_come_from_a_file():
