@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import traceback
@@ -14,6 +15,8 @@ import orjson
 # id of the request that this thread handles, "" outside of requests
 REQUEST_ID: ContextVar[str] = ContextVar("octweb_request_id", default="")
 FIELDS = "octweb_fields"  # attribute of a log record with further members of its JSON object
+# a line of text stays one line, whatever names it quotes
+CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
 # what follows these addresses opens an account or a page without a sign-in
 SECRET_ADDRESSES = re.compile(r"(/accounts/reset/|/public/)[^\s'\"\\]+")
 
@@ -27,6 +30,7 @@ class LineFormatter(logging.Formatter):
     """Formatter of text lines. The id of the request stands in brackets before the message."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = record.message.translate(CONTROLS)
         request_id = REQUEST_ID.get()
         if request_id:
             record.message = f"[{request_id}] {record.message}"
@@ -57,7 +61,11 @@ class JsonFormatter(logging.Formatter):
             entry["places"] = [
                 f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(record.exc_info[2])
             ]
-        return hide_secrets(orjson.dumps(entry, default=str).decode())
+        try:
+            line = orjson.dumps(entry, default=str).decode()
+        except TypeError:  # it refuses half characters, as in names of files that are not UTF-8
+            line = json.dumps(entry, default=str)
+        return hide_secrets(line)
 
 
 def log_settings(style: str, *, level: str, access: bool) -> dict[str, Any]:

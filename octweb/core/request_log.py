@@ -74,10 +74,15 @@ class HttpCall:
         if self.is_timed:
             _seconds(self.route).observe(seconds)
         if log.isEnabledFor(logging.INFO):
-            path = self.path if self.route != NO_ROUTE else "-"
+            path = self._readable_path() if self.route != NO_ROUTE else "-"
             ms = round(seconds * 1000, 1)
             fields = {"method": self.method, "path": path, "route": self.route, "status": int(self.status), "ms": ms}
             log.info("%s %s %s %s ms", self.method, path, self.status, ms, extra={FIELDS: fields})
+
+    def _readable_path(self) -> str:
+        if self.start_response is None:  # Django has decoded the path
+            return self.path
+        return self.path.encode("latin-1").decode("utf-8", "replace")  # WSGI decodes bytes as Latin-1
 
 
 @lru_cache(maxsize=4096)

@@ -179,3 +179,28 @@ def test_gunicorn_writes_its_messages_as_json_too():
     logger.error_log.handlers[0].setStream(stream)
     logger.info("Booting worker with pid: %s", 7)
     assert json.loads(stream.getvalue())["message"] == "Booting worker with pid: 7"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("lines", ["text", "json"], indirect=True)
+def test_no_address_writes_a_second_line(client, media, lines):
+    """Routes with a name accept %0A in it."""
+    client.get("/v2/models/a%0A2026-01-01%20INFO%20octweb.access%20forged/ready")
+    assert "forged" in lines.text()
+    assert not [line for line in lines.text().splitlines() if line.startswith("2026-01-01")]
+
+
+def test_address_is_logged_as_people_read_it(lines):
+    def application(environ, start_response):
+        environ[request_log.CALL].route = "v2/models/<str:name>"
+        start_response("200 OK", [])
+        return []
+
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/v2/models/café".encode().decode("latin-1")}
+    RequestLog(application)(environ, lambda *arguments: None)
+    assert [entry["path"] for entry in lines.entries()] == ["/v2/models/café"]
+
+
+def test_name_that_is_not_utf8_is_logged_as_json(lines):
+    logging.getLogger("octweb").warning("cannot read %s", "table\udcff.csv")
+    assert [entry["message"] for entry in lines.entries()] == ["cannot read table\udcff.csv"]
