@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -57,8 +59,14 @@ class ProxyUserMiddleware:
         return self.get_response(request)
 
     def _proved_name(self, request: HttpRequest) -> str:
-        """Return the name in the header, or "" if there is none or the secret of the proxy is missing."""
+        """Return the name in the header, or "" if there is none or the secret of the proxy is missing.
+
+        WSGI decodes headers as Latin-1, and proxies send UTF-8. Names of accounts are composed (é is one character).
+        """
         name = request.META.get(self.header, "").strip()
+        with contextlib.suppress(UnicodeError):  # it is Latin-1 indeed
+            name = name.encode("latin-1").decode("utf-8")
+        name = unicodedata.normalize("NFC", name)
         sent = request.META.get(PROOF, "")
         if name and not constant_time_compare(sent.encode(), settings.REMOTE_USER_SECRET.encode()):
             log.warning("%s came without the secret of the proxy and was ignored", settings.REMOTE_USER_HEADER)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
@@ -68,6 +70,13 @@ def test_unknown_and_closed_accounts_are_refused(proxy, owner, settings, django_
     assert user_of(proxy, name="new", proof=SECRET) == "new"
     user = django_user_model.objects.get(username="new")
     assert (user.is_staff, user.is_superuser, user.has_usable_password()) == (False, False, False)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_names_with_accents_find_their_account(proxy, django_user_model, form):
+    django_user_model.objects.create_user("zoë")
+    sent = unicodedata.normalize(form, "zoë").encode().decode("latin-1")  # as WSGI passes the bytes of the proxy
+    assert user_of(proxy, name=sent, proof=SECRET) == "zoë"
 
 
 def test_header_needs_a_long_secret():
