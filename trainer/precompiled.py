@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import logging
 import platform
 from collections.abc import Callable
 from contextlib import suppress
@@ -36,6 +37,8 @@ LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "aarch64": ("generic", ()),
 }  # fmt: skip
 KEPT: list[Ready] = []  # all kernels of this process, in the order of their declaration
+
+log = logging.getLogger(__name__)
 
 
 class Ready(FunctionCache):  # type: ignore[misc]
@@ -64,15 +67,23 @@ class Ready(FunctionCache):  # type: ignore[misc]
         """Save compiled code, one process at a time.
 
         numba reads the list of stored signatures, extends it and writes the code without a lock. If two processes did so at
-        once, the list could name the code of the one for the signature of the other.
+        once, the list could name the code of the one for the signature of the other. A folder that cannot be locked, such as
+        one of a network disk, gets no code: this process uses its own.
         """
         if not self._enabled:
             return
         folder = Path(self._cache_path)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            super()._save_overload(signature, data)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / ".lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                try:
+                    super()._save_overload(signature, data)
+                finally:
+                    # closing alone would leave the lock to a child that was forked meanwhile
+                    fcntl.flock(lock, fcntl.LOCK_UN)
+        except OSError as error:
+            _report_unstored(folder.parent, str(error.strerror))
 
     def _load_overload(self, signature: Any, target_context: Any) -> Any:
         compiled = super()._load_overload(signature, target_context)
@@ -86,6 +97,12 @@ class Ready(FunctionCache):  # type: ignore[misc]
                 data = files.load(key)
                 return None if data is None else self._impl.rebuild(target_context, data)
         return None
+
+
+@cache
+def _report_unstored(folder: Path, reason: str) -> None:
+    """Warn once for each folder and reason."""
+    log.warning("compiled code cannot be stored in %s: %s", folder, reason)
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import gc
 import os
 import shutil
@@ -171,6 +173,53 @@ def test_two_processes_never_store_code_under_the_same_name(tmp_path, monkeypatc
         list(pool.map(lambda item: plus_one._cache.save_overload(*item), plus_one.overloads.items()))
     names = list(load_index(plus_one._cache._cache_file).values())
     assert len(names) == len(set(names)) == 2
+
+
+def _plus_one(monkeypatch, folder: Path):
+    """Return a compiled function whose code is stored below `folder`."""
+
+    @numba.njit
+    def plus_one(x):
+        return x + 1
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+    ready(plus_one)
+    return plus_one
+
+
+def test_folder_that_cannot_be_locked_gets_no_code(tmp_path, monkeypatch, caplog):
+    def refuse(lock, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    plus_one = _plus_one(monkeypatch, tmp_path)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert (plus_one(1), plus_one(1.5)) == (2, 2.5)
+    assert not list(tmp_path.rglob("*.nbc"))
+    assert caplog.text.count("No locks available") == 1
+
+
+def test_child_forked_while_code_is_stored_keeps_no_lock(tmp_path, monkeypatch):
+    plus_one = _plus_one(monkeypatch, tmp_path)
+    save = IndexDataCacheFile.save
+    kept = []
+
+    def save_and_fork(files, key, data):
+        (lock,) = tmp_path.rglob(".lock")
+        kept.extend(
+            os.dup(int(fd))
+            for fd in os.listdir("/proc/self/fd")
+            if os.path.realpath(f"/proc/self/fd/{fd}") == str(lock)
+        )  # as a fork has it
+        save(files, key, data)
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", save_and_fork)
+    assert plus_one(1) == 2
+    assert kept
+    (lock,) = tmp_path.rglob(".lock")
+    with lock.open() as again:
+        fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for fd in kept:
+        os.close(fd)
 
 
 @kernel
