@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from octweb.core import backup as backups
 from octweb.core import spool
@@ -274,6 +275,122 @@ def test_killed_or_failed_backup_leaves_no_folder(installation, tmp_path, monkey
     assert not [path for path in tmp_path.iterdir() if "copy" in path.name]
     manifest = backups.write_backup(tmp_path / "copy")
     assert "files/old.csv" not in manifest["entries"]
+
+
+@sqlite_only
+def test_file_that_was_being_written_is_copied_whole(installation, tmp_path, monkeypatch):
+    upload = installation / "files" / "datasets" / "b.csv"
+    upload.write_text("a,b\n")
+    copy_database = backups.database_copy.copy_database
+
+    def copy_after_the_upload(folder):
+        upload.write_text("a,b\n1,2\n")
+        return copy_database(folder)
+
+    monkeypatch.setattr(backups.database_copy, "copy_database", copy_after_the_upload)
+    backups.write_backup(tmp_path / "copy")
+    assert (tmp_path / "copy" / "files" / "datasets" / "b.csv").read_text() == "a,b\n1,2\n"
+    backups.read_backup(tmp_path / "copy")
+
+
+@sqlite_only
+def test_killed_restore_can_be_repeated(installation, tmp_path, monkeypatch):
+    backups.write_backup(tmp_path / "copy")
+    backup = backups.read_backup(tmp_path / "copy")
+    with monkeypatch.context() as patch:
+        patch.setattr(backups.shutil, "rmtree", lambda folder, **options: None)  # as if killed before the last step
+        backups._swap(backups._stage(backup.folder / "files", installation / "files"), installation / "files")
+    assert (installation / "files" / ".replaced" / "datasets").is_dir()
+    backups.restore_backup(backup, overwrite=True)
+    assert sorted(path.name for path in (installation / "files").iterdir()) == ["datasets"]
+
+
+@sqlite_only
+@pytest.mark.parametrize("name", ["files/planted.csv", "database/database.sqlite3-wal", "dossier_key.pem"])
+def test_backup_with_an_added_file_is_refused(installation, tmp_path, name):
+    backups.write_backup(tmp_path / "copy")
+    (tmp_path / "copy" / name).write_text("planted")
+    with pytest.raises(BackupError, match=f"'{name}' was added"):
+        backups.read_backup(tmp_path / "copy")
+
+
+@sqlite_only
+def test_linked_file_of_a_backup_is_refused(installation, tmp_path):
+    backups.write_backup(tmp_path / "copy")
+    key = tmp_path / "copy" / "secret_key"
+    key.rename(tmp_path / "elsewhere")
+    key.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BackupError, match="'secret_key' is missing"):
+        backups.read_backup(tmp_path / "copy")
+
+
+@sqlite_only
+def test_check_writes_nothing_beside_the_backup(installation, tmp_path, monkeypatch):
+    """A backup on a read-only disk can be checked. With write access, SQLite would make a log beside the file."""
+    backups.write_backup(tmp_path / "copy")
+    seen = []
+
+    class Connection(sqlite3.Connection):
+        def execute(self, *arguments):
+            cursor = super().execute(*arguments)
+            seen.append(sorted(path.name for path in (tmp_path / "copy" / "database").iterdir()))
+            return cursor
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **options: connect(*a, factory=Connection, **options))
+    backups.read_backup(tmp_path / "copy")
+    assert seen == [["database.sqlite3"]]
+
+
+@sqlite_only
+def test_restore_over_a_database_in_use_is_refused(installation, tmp_path):
+    backups.write_backup(tmp_path / "copy")
+    backup = backups.read_backup(tmp_path / "copy")
+    path = installation / "octweb.sqlite3"
+    with closing(sqlite3.connect(path)) as server:
+        server.execute("INSERT INTO pair VALUES (1, 1)")
+        server.commit()
+        with pytest.raises(BackupError, match="Stop the web server and all workers"):
+            backups.restore_backup(backup, overwrite=True)
+        server.execute("INSERT INTO pair VALUES (2, 2)")
+        server.commit()
+        assert server.execute("SELECT count(*) FROM pair").fetchone() == (2,)
+    assert not list(installation.rglob("*restoring"))
+    backups.restore_backup(backup, overwrite=True)
+    path.write_bytes(b"damaged" * 1000)
+    backups.restore_backup(backup, overwrite=True)
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT count(*) FROM pair").fetchone() == (0,)
+
+
+@sqlite_only
+def test_restore_on_a_full_disk_leaves_nothing_behind(installation, tmp_path, monkeypatch):
+    backups.write_backup(tmp_path / "copy")
+    copyfile = shutil.copyfile
+
+    def copy_until_full(source, target):
+        if str(target).startswith(str(installation / "octweb")):
+            Path(target).touch()
+            raise OSError(28, "No space left on device", str(source), None, str(target))
+        return copyfile(source, target)
+
+    monkeypatch.setattr(shutil, "copyfile", copy_until_full)
+    with pytest.raises(CommandError, match=r"stopped at '.*octweb.*': No space left"):
+        call_command("restore", str(tmp_path / "copy"), "--overwrite")
+    assert not list(installation.rglob("*restoring"))
+    assert (installation / "files" / "datasets" / "a.csv").exists()
+
+
+@sqlite_only
+def test_backup_within_the_files_is_refused(installation, tmp_path):
+    """A restore would move such a backup away with the files that it replaces."""
+    with pytest.raises(BackupError, match="Name a folder outside"):
+        backups.write_backup(installation / "files" / "copy")
+    backups.write_backup(tmp_path / "copy")
+    shutil.move(tmp_path / "copy", installation / "files" / "copy")
+    with pytest.raises(BackupError, match="Move it to another place"):
+        backups.restore_backup(backups.read_backup(installation / "files" / "copy"), overwrite=True)
+    assert (installation / "files" / "copy" / "manifest.json").exists()
 
 
 @pytest.mark.slow

@@ -54,11 +54,15 @@ def _keys() -> dict[str, Path]:
 def write_backup(target: Path) -> dict[str, Any]:
     """Write a backup while octweb runs, and return its manifest. Raises BackupError.
 
-    Files and records are copied before the database and again after it, because both may be removed meanwhile. Stored
-    files never change. The collector skips records that it has collected before.
+    Files and records are copied before the database and again after it, because both may be removed meanwhile. Complete
+    files never change; one that was still being written has grown. The collector skips records that it has collected
+    before.
     """
     if target.exists():
         raise BackupError(f"'{target}' exists already. Name a new folder.")
+    for folder in (files_folder(), spool.folder()):
+        if folder and target.resolve().is_relative_to(folder):  # a restore replaces the content of these folders
+            raise BackupError(f"'{target}' is within '{folder}', which is backed up. Name a folder outside.")
     if not database_copy.has_tables():
         raise BackupError("There is no database to back up. Check OCTWEB_DATA_DIR or DATABASE_URL.")
     partial = target.with_name(f".{target.name}.part")
@@ -95,20 +99,25 @@ def write_backup(target: Path) -> dict[str, Any]:
 
 def _files(folder: Path | None) -> Iterator[Path]:
     """Yield the files of a folder, without those of a restore that was killed."""
-    for path in sorted(folder.rglob("*")) if folder else ():
-        if path.is_file() and not path.is_symlink() and not {STAGED, REPLACED} & set(path.parts):
+    if folder is None:
+        return
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and not {STAGED, REPLACED} & set(path.relative_to(folder).parts):
             yield path
 
 
 def _copy_new(source: Path | None, target: Path, *, again: bool = False) -> None:
-    """Copy the files that are not in `target`, or with `again` all. Files that vanish meanwhile are left out."""
+    """Copy the files that `target` lacks or has in another size, or with `again` all.
+
+    Files that vanish meanwhile are left out.
+    """
     for path in _files(source):
         assert source is not None
         place = target / path.relative_to(source)
-        if place.exists() and not again:
-            continue
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
+            if place.exists() and not again and place.stat().st_size == path.stat().st_size:
+                continue
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copyfile(path, place)
         except FileNotFoundError:
             continue
@@ -140,11 +149,13 @@ def read_backup(folder: Path) -> Backup:
         raise BackupError("The backup has a newer format. Restore it with the version of octweb that made it.")
     if manifest.get("digest") != _digest(manifest):
         raise BackupError(f"{MANIFEST} in '{folder}' was changed. Use another backup.")
+    present = {str(path.relative_to(folder)) for path in _files(folder)} - {MANIFEST}
+    if added := sorted(present - set(manifest["entries"])):
+        raise BackupError(f"The backup was changed: '{added[0]}' was added. Remove it, or use another backup.")
     for name, entry in manifest["entries"].items():
-        path = folder / name
-        if not path.is_file():
+        if name not in present:
             raise BackupError(f"The backup is incomplete: '{name}' is missing. Use another backup.")
-        if _entry(path) != entry:
+        if _entry(folder / name) != entry:
             raise BackupError(f"The backup is damaged: '{name}' has changed. Use another backup.")
     database_copy.check_database(folder / "database", manifest["database"])
     return Backup(folder, manifest)
@@ -160,7 +171,8 @@ def existing_parts() -> list[str]:
 def restore_backup(backup: Backup, *, overwrite: bool) -> None:
     """Restore a verified backup. Raises BackupError if something exists and must not be overwritten.
 
-    Everything is copied first and then renamed, so an error before that changes nothing.
+    Everything is copied first and then renamed, so an error before that changes nothing. Raises OSError if the copies
+    cannot be written.
     """
     if not overwrite and (existing := existing_parts()):
         raise BackupError(
@@ -168,9 +180,16 @@ def restore_backup(backup: Backup, *, overwrite: bool) -> None:
         )
     if backup.manifest["files"] == "included" and files_folder() is None:
         raise BackupError("The backup has files, and OCTWEB_FILES names a bucket. Set OCTWEB_FILES to a folder.")
-    folders = {FILES: files_folder(), SPOOL: spool.folder()}
-    staged = [(_stage(backup.folder / name, folder), folder) for name, folder in folders.items() if folder]
-    database_copy.restore_database(backup.folder / "database", backup.manifest["database"])
+    folders = {name: folder for name, folder in ((FILES, files_folder()), (SPOOL, spool.folder())) if folder}
+    if inside := [folder for folder in folders.values() if backup.folder.resolve().is_relative_to(folder)]:
+        raise BackupError(f"The backup is within '{inside[0]}', which it replaces. Move it to another place.")
+    try:
+        staged = [(_stage(backup.folder / name, folder), folder) for name, folder in folders.items()]
+        database_copy.restore_database(backup.folder / "database", backup.manifest["database"])
+    except BaseException:
+        for folder in folders.values():
+            shutil.rmtree(folder / STAGED, ignore_errors=True)
+        raise
     for new, folder in staged:
         _swap(new, folder)
     for name, path in _keys().items():
@@ -193,7 +212,8 @@ def _stage(source: Path, folder: Path) -> Path:
 def _swap(new: Path, folder: Path) -> None:
     """Replace the content of a folder, which may be a mount and is not renamed itself."""
     old = folder / REPLACED
-    old.mkdir(exist_ok=True)
+    shutil.rmtree(old, ignore_errors=True)  # of a restore that was killed
+    old.mkdir()
     for path in folder.iterdir():
         if path not in (new, old):
             os.replace(path, old / path.name)

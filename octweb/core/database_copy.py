@@ -90,7 +90,9 @@ def check_database(folder: Path, description: Description) -> None:
         )
     _plan(description["migrations"])
     if connection.vendor == "sqlite":
-        with closing(sqlite3.connect(folder / SQLITE_FILE)) as copy:
+        # immutable: SQLite neither writes beside the copy, which may be on a read-only disk, nor reads a log there
+        address = f"{(folder / SQLITE_FILE).absolute().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as copy:
             try:
                 result = copy.execute("PRAGMA integrity_check").fetchone()
             except sqlite3.DatabaseError as error:
@@ -121,13 +123,22 @@ def _plan(recorded: list[list[str]]) -> list[tuple[Migration, bool]]:
 
 
 def restore_database(folder: Path, description: Description) -> None:
-    """Replace the database by the copy. PostgreSQL changes in one transaction, SQLite by renaming the new file."""
+    """Replace the database by the copy. PostgreSQL changes in one transaction, SQLite by renaming the new file.
+
+    Raises BackupError if another process has the SQLite file open.
+    """
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
         connection.close()
         staged = path.with_name(f"{path.name}.restoring")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.copyfile(folder / SQLITE_FILE, staged)
+        try:
+            shutil.copyfile(folder / SQLITE_FILE, staged)
+            if path.exists():
+                _end_log(path)
+        except BaseException:
+            staged.unlink(missing_ok=True)
+            raise
         for ending in ("-wal", "-shm"):  # they belong to the old file
             path.with_name(path.name + ending).unlink(missing_ok=True)
         os.replace(staged, path)
@@ -137,6 +148,24 @@ def restore_database(folder: Path, description: Description) -> None:
         _drop_tables(cursor)
         MigrationExecutor(connection).migrate([], plan=plan)
         _fill_tables(cursor, folder / TABLES, description)
+
+
+def _end_log(path: Path) -> None:
+    """Move the write-ahead log of a SQLite file into it, so that a kill before the renaming loses nothing.
+
+    Raises BackupError if another process has the file open, which would write into the log of the new file.
+    """
+    with closing(sqlite3.connect(path, timeout=1)) as database:
+        try:
+            database.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise BackupError(
+                    "Another process uses the database. Stop the web server and all workers. Nothing was changed."
+                ) from None
+            raise
+        except sqlite3.DatabaseError:  # it is damaged, and a restore mends that
+            return
 
 
 def _drop_tables(cursor: Any) -> None:

@@ -30,6 +30,12 @@ class Command(BaseCommand):
             restore_backup(backup, overwrite=options["overwrite"])
         except BackupError as error:
             raise CommandError(str(error)) from None
+        except OSError as error:
+            place = error.filename2 or error.filename or "the data folder"
+            raise CommandError(
+                f"The restore stopped at '{place}': {error.strerror or error}. "
+                "Mend this, then run it again with --overwrite."
+            ) from error
         call_command("migrate", interactive=False, verbosity=0)
         self.stdout.write(f"Restored ({made}). Start the web server and the workers.")
         if backup.manifest["files"] != "included":
