@@ -51,7 +51,10 @@ def _ready() -> Metric:
 
 
 def _disk() -> Iterator[Metric]:
-    usage = shutil.disk_usage(settings.DATA_DIR)
+    try:
+        usage = shutil.disk_usage(settings.DATA_DIR)
+    except OSError:  # octweb_ready reports it
+        return
     yield _gauge("octweb_disk_free_bytes", "Free space of the disk with the data folder", usage.free)
     yield _gauge("octweb_disk_total_bytes", "Size of the disk with the data folder", usage.total)
 

@@ -131,3 +131,11 @@ def test_several_processes_answer_with_the_sum(tmp_path):
             [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
         )
     assert 'octweb_predict_rows_total{model="m",version="1"} 4.0' in process.stdout
+
+
+def test_metrics_answer_without_the_data_folder(admin_client, settings, tmp_path):
+    settings.DATA_DIR = tmp_path / "gone"
+    answer = admin_client.get("/metrics")
+    assert answer.status_code == 200
+    assert 'octweb_ready{part="disk"} 0.0' in answer.content.decode()
+    assert "octweb_disk_free_bytes" not in answer.content.decode()
