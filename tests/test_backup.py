@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -379,6 +380,20 @@ def test_restore_on_a_full_disk_leaves_nothing_behind(installation, tmp_path, mo
         call_command("restore", str(tmp_path / "copy"), "--overwrite")
     assert not list(installation.rglob("*restoring"))
     assert (installation / "files" / "datasets" / "a.csv").exists()
+
+
+@sqlite_only
+def test_backup_on_a_full_disk_says_so(installation, tmp_path):
+    with closing(sqlite3.connect(installation / "octweb.sqlite3")) as database, database:
+        database.execute("CREATE TABLE large AS SELECT zeroblob(3000000) AS content")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
+    try:
+        with pytest.raises(CommandError, match=r"The database cannot be copied: .*Check the space of the disk"):
+            call_command("backup", str(tmp_path / "copy"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [path for path in tmp_path.iterdir() if "copy" in path.name]
 
 
 @sqlite_only

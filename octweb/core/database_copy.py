@@ -40,17 +40,26 @@ def applied_migrations() -> list[list[str]]:
 
 
 def copy_database(folder: Path) -> Description:
-    """Write a consistent copy of the database into a folder while it is used, and return its description."""
-    if connection.vendor == "sqlite":
-        target = folder / SQLITE_FILE
-        with (
-            closing(sqlite3.connect(connection.settings_dict["NAME"])) as source,
-            closing(sqlite3.connect(target)) as copy,
-        ):
-            source.backup(copy)  # one read transaction, so writers do not disturb it
-            recorded = copy.execute("SELECT app, name FROM django_migrations ORDER BY app, name").fetchall()
-        return {"kind": "sqlite", "migrations": [list(row) for row in recorded]}
-    return _copy_tables(folder / TABLES)
+    """Write a consistent copy of the database into a folder while it is used, and return its description.
+
+    Raises BackupError if SQLite cannot read the database or write the copy, for example to a full disk.
+    """
+    if connection.vendor != "sqlite":
+        return _copy_tables(folder / TABLES)
+    try:
+        recorded = _copy_sqlite(connection.settings_dict["NAME"], folder / SQLITE_FILE)
+    except sqlite3.Error as error:
+        raise BackupError(
+            f"The database cannot be copied: {error}. Check the space of the disk. Nothing is left of the backup."
+        ) from error
+    return {"kind": "sqlite", "migrations": [list(row) for row in recorded]}
+
+
+def _copy_sqlite(path: str, target: Path) -> list[tuple[str, str]]:
+    """Copy a SQLite file, and return the migrations that the copy has."""
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(target)) as copy:
+        source.backup(copy)  # one read transaction, so writers do not disturb it
+        return copy.execute("SELECT app, name FROM django_migrations ORDER BY app, name").fetchall()
 
 
 def _copy_tables(folder: Path) -> Description:
