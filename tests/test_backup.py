@@ -397,6 +397,21 @@ def test_backup_on_a_full_disk_says_so(installation, tmp_path):
 
 
 @sqlite_only
+def test_second_backup_into_the_same_folder_is_refused(installation, tmp_path, monkeypatch):
+    copy_database = backups.database_copy.copy_database
+
+    def copy_and_start_another(folder):
+        description = copy_database(folder)
+        with pytest.raises(BackupError, match="Another process is writing"):
+            backups.write_backup(tmp_path / "copy")
+        return description
+
+    monkeypatch.setattr(backups.database_copy, "copy_database", copy_and_start_another)
+    backups.write_backup(tmp_path / "copy")
+    backups.read_backup(tmp_path / "copy")
+
+
+@sqlite_only
 def test_backup_within_the_files_is_refused(installation, tmp_path):
     """A restore would move such a backup away with the files that it replaces."""
     with pytest.raises(BackupError, match="Name a folder outside"):

@@ -6,11 +6,14 @@ SHA-256 of each file, and of itself.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +32,8 @@ FILES = "files"
 SPOOL = "spool"  # answers of approved models that no worker has collected yet
 STAGED = ".restoring"
 REPLACED = ".replaced"
+
+log = logging.getLogger(__name__)
 
 
 class Backup(NamedTuple):
@@ -66,8 +71,32 @@ def write_backup(target: Path) -> dict[str, Any]:
     if not database_copy.has_tables():
         raise BackupError("There is no database to back up. Check OCTWEB_DATA_DIR or DATABASE_URL.")
     partial = target.with_name(f".{target.name}.part")
-    shutil.rmtree(partial, ignore_errors=True)  # of a backup that was killed
+    if partial.is_dir():  # of a backup that was killed
+        with _lock(partial):
+            shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(mode=0o700, parents=True)
+    with _lock(partial):
+        return _write(partial, target)
+
+
+@contextmanager
+def _lock(partial: Path) -> Iterator[None]:
+    """Lock the folder of an unfinished backup. Raises BackupError if another process writes into it."""
+    descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BackupError(f"Another process is writing this backup ('{partial}'). Name another folder.") from None
+        except OSError:  # some network disks have no locks
+            log.warning("%s cannot be locked; start no second backup with this name", partial)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(partial: Path, target: Path) -> dict[str, Any]:
+    """Write the backup into a folder, and rename that to `target`. Remove it after an error."""
     try:
         _copy_new(files_folder(), partial / FILES)
         _copy_new(spool.folder(), partial / SPOOL)
