@@ -68,7 +68,7 @@ def changed(tmp_path_factory) -> Path:
 
 
 def _add(path: Path, listed: str, before: str, entry: str) -> None:
-    """`entry` as the first of a list, and what it needs before the list."""
+    """Insert `entry` at the start of a list, and the code that it needs before the list."""
     code = path.read_text(encoding="utf-8")
     assert code.count(listed) == 1, path
     path.write_text(code.replace(listed, f"{before}\n\n{listed}{entry}"), encoding="utf-8")
@@ -77,7 +77,7 @@ def _add(path: Path, listed: str, before: str, entry: str) -> None:
 def command(root: Path, *arguments: str, **more: str) -> str:
     """Return the output of a command of the changed project."""
     environment = os.environ | {"OCTWEB_DATA_DIR": str(root / "data"), "PYTHONPATH": "", "OCTWEB_DEBUG": "1"} | more
-    # a copy's kernels would be compiled anew; as plain Python they are soon through these few rows
+    # the kernels of a copy would be compiled again; plain Python is fast enough for these few rows
     environment["NUMBA_DISABLE_JIT"] = "1"
     process = subprocess.run(
         [sys.executable, "manage.py", *arguments],
@@ -152,4 +152,4 @@ def test_the_other_examples_stand_in_their_files():
     assert len({path for path, _ in matches}) == 2
     for path, lines in matches:
         whole = (ROOT / path).read_text(encoding="utf-8")
-        assert " ".join(lines.split()) in " ".join(whole.split()), path  # members of a class stand without their indent
+        assert " ".join(lines.split()) in " ".join(whole.split()), path  # the page has no indentation of members

@@ -49,7 +49,7 @@ def test_every_public_name_of_a_module_is_explained(page, module):
         assert re.search(r"^[A-Za-z`][^`\n]*\w", re.sub(r"^`[^\n]*`$", "", text.strip(), flags=re.MULTILINE).strip()), (
             name
         )
-        assert re.findall(r"^- `[^`]*`$", text, re.MULTILINE) == [], name  # members without a word
+        assert re.findall(r"^- `[^`]*`$", text, re.MULTILINE) == [], name  # members without a description
 
 
 def imports() -> Iterator[tuple[str, str, str]]:

@@ -82,9 +82,9 @@ def test_what_the_library_alone_needs_is_what_the_page_says():
     said = set(re.search(r"the library needs -->.*?pip install (numpy[^\n]*)", page, re.DOTALL)[1].split())
     owners = owners_of_modules()
     # mlflow belongs to an extra. Its pins conflict with octweb's, so it is only in the environment of the clients.
-    # `plot` needs plotly.
+    # `plot` needs plotly, which the page names separately.
     assert "`plot` of a tree needs plotly" in page
-    # `evaluate --dask` needs dask, and reports if it is missing.
+    # `evaluate --dask` says how to install dask if it is missing.
     assert {plain(owners[name][0]) for name in imported("trainer") - {"mlflow", "plotly", "dask"}} == said
 
 

@@ -347,7 +347,7 @@ def test_last_day_ends_the_challenge(challenge):
 
 
 def test_rows_after_the_last_day_are_not_compared(recorded_challenge):
-    """As after a night without a worker."""
+    """This happens if no worker ran overnight."""
     recorded_challenge.since = now() - timedelta(days=3)
     recorded_challenge.until = now().date() - timedelta(days=1)
     recorded_challenge.save()

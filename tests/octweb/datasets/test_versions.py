@@ -123,7 +123,7 @@ def test_few_known_categories_are_no_recoding(owner, media):
 
 
 def test_long_texts_are_not_kept_for_the_comparison(owner, media):
-    """Lists of data sets read the profiles."""
+    """Lists of data sets read all profiles, so these must stay small."""
     text = codes(40, lambda i: f"place {i} " + "x" * 2000)
     before = actions.create(owner=owner, file=io.BytesIO(text.encode()), source_name="a.csv", name="T", target="class")
     column = before.profile["columns"][0]

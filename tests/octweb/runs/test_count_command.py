@@ -20,7 +20,7 @@ from tests.trainer.counts.tables import KEY, random_rows, write_rows
 
 
 class Done(NamedTuple):
-    """Output and exit status of a command."""
+    """Output and error output of a command."""
 
     stdout: str
     stderr: str

@@ -24,7 +24,7 @@ from trainer.registry import METHODS, get
 from trainer.table import MissingPolicy
 from trainer.training.estimate import range_words
 
-pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what the page makes of answers
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # the page does not depend on the database
 
 
 @pytest.fixture

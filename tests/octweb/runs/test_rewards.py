@@ -44,7 +44,7 @@ def best_reward(X, rewards, depth):
 
 @pytest.fixture
 def trial():
-    """Provide treatments of rows, yes/no columns, and an estimated gain that may be negative."""
+    """Provide rows with yes/no columns, a treatment, and an estimated gain that may be negative."""
     rng = np.random.default_rng(3)
     X = rng.integers(0, 2, (60, 3))
     frame = pd.DataFrame(X, columns=["p", "q", "r"])

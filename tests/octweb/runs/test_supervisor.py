@@ -348,7 +348,7 @@ def test_a_model_that_was_renamed_gets_the_tree_of_the_same_run_as_its_next_vers
     first.refresh_from_db()
     again = finished(actions.run_again(first, owner=owner))
     assert (again.model.family, again.model.version) == (renamed.family, 2)
-    again.model.delete()  # as long after it was deleted; the run knows still which model it was for
+    again.model.delete()  # purged; the run still knows the family of the model
     again = TrainingRun.objects.get(pk=again.pk)
     assert actions.run_again(again, owner=owner).family == renamed.family
-    assert actions.run_again(first, owner=staff).family is None  # names of others are theirs
+    assert actions.run_again(first, owner=staff).family is None  # names belong to their owner

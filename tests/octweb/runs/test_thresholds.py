@@ -16,7 +16,7 @@ from trainer.registry import get
 from trainer.solver_common.thresholds import LADDER, PROOF_SECONDS
 from trainer.training.estimate import expected_seconds
 
-pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what is chosen, and how it is said
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # the choice does not depend on the database
 EXACT = get("exact")
 
 

@@ -288,5 +288,5 @@ def test_prediction_takes_few_function_calls(numbers, secret, address, body):
     content = json.dumps(body).encode()
     for _ in range(3):
         wsgi(address(numbers), content, secret)
-    # what is looked up again every second may fall into one of them
+    # settings that are read again every second may add calls to one of them
     assert min(calls_of(lambda: wsgi(address(numbers), content, secret)) for _ in range(5)) <= MAX_CALLS

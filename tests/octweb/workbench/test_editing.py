@@ -113,7 +113,7 @@ def test_prices_and_good_trees_are_in_the_unit_of_costs(owner, dataset, serve, c
     found = good.result
     price_of_leaf = document["certificate"]["costs"]["leaf_price"]
     assert found["optimum_cost"] == pytest.approx(document["certificate"]["costs"]["least"])
-    assert found["optimum_cost"] + 1.5 < found["limit_cost"] <= found["optimum_cost"] + 2.5  # in whole steps
+    assert found["optimum_cost"] + 1.5 < found["limit_cost"] <= found["optimum_cost"] + 2.5  # rounded down to a step
     assert len(found["trees"]) == min(50, found["count"])
     for tree in found["trees"]:
         answers = tree_from_json(tree["nodes"], schema=table.schema, classes=labels.classes).predict(matrix)
@@ -206,7 +206,7 @@ def test_a_step_whose_child_is_killed_is_answered_by_the_next_child(model, owner
         real(child, record)
         if (
             len(killed) < 2 and child.process.pid not in killed
-        ):  # it may get two questions, the second one after its end
+        ):  # a child that was killed may still be handed a second step
             killed.append(child.process.pid)
             os.killpg(child.process.pid, signal.SIGKILL)
 
@@ -336,7 +336,7 @@ def test_an_idle_session_gives_up_its_slot_at_once_where_other_work_waits_and_go
         assert supervisor.run() == RunStatus.SUCCEEDED
     bench.refresh_from_db()
     answered = Step.objects.get(workbench=bench).finished
-    assert (bench.finished - answered).total_seconds() < 60  # of 600 idle seconds
+    assert (bench.finished - answered).total_seconds() < 60  # long before 600 idle seconds are over
     edited = actions.edit(bench, add=["leaf y no"])
     assert serve(bench) == RunStatus.SUCCEEDED
     edited.refresh_from_db()
@@ -501,8 +501,8 @@ def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
 def test_a_session_is_not_idle_while_a_step_is_unanswered_however_long_a_look_takes(model, owner):
     bench = actions.open_for(owner=owner, model=model)
     supervisor = EditingSupervisor(job_id=str(bench.pk), worker="here", stopping=threading.Event())
-    supervisor._serve(None)  # it is not this supervisor's session: nothing is handed on
-    supervisor.busy_at -= 2 * work.IDLE_SECONDS  # a database that was slow
+    supervisor._serve(None)  # this supervisor does not hold the session, so nothing is handed on
+    supervisor.busy_at -= 2 * work.IDLE_SECONDS  # as if the database had been slow
     assert not supervisor._is_idle()
     Step.objects.update(state=StepState.DONE)
     supervisor._serve(None)

@@ -187,7 +187,7 @@ def test_a_contradiction_names_the_wishes_and_offers_ways_out(web, model, owner,
     page = answer.content.decode()
     assert "No tree keeps all 2 wishes" in page
     assert "can be kept: <b>1 and 2</b>." in page
-    assert answer.context["tree"].tags == []  # the draft keeps neither
+    assert answer.context["tree"].tags == []  # the draft satisfies neither constraint
     assert page.count("Take back ") >= 2
     assert "last good draft" in page
 
@@ -209,7 +209,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
         page.split()
     )
     assert f'<td class="num">{rows["listed"][0]["row"]}</td>' in page
-    for row in rows["listed"]:  # as a person counts the lines of the uploaded file
+    for row in rows["listed"]:  # lines are counted as in an editor, from 1 with the header
         assert CSV.splitlines()[row["row"] - 1].endswith(f",{row['actual']}")
     assert bench.steps.filter(kind=StepKind.GOOD).last().request["must"] == ["width"]
     assert "Count without: at most 4 leaves" in page
@@ -224,7 +224,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     differ = step.result["differ"]
     assert sum(1 + len(card["alike"]) for card in web.get(address).context["cards"]) == len(step.result["trees"])
     first = step.result["trees"][0]
-    first["objective"] = step.result["optimum"] - 0.04 / rows["of"]  # a leaf with a small penalty more is not optimal
+    first["objective"] = step.result["optimum"] - 0.04 / rows["of"]  # worse by a small leaf penalty
     step.save()
     assert "under 0.1 rows worse" in web.get(address).content.decode()
     several = " ".join(web.get(f"{address}?a=2&b=3").content.decode().split())
@@ -296,7 +296,7 @@ def test_a_wrong_entry_is_refused_beside_its_field_and_kept(web, model, owner, f
     assert page.count("autofocus") == 1
     assert page.count('aria-invalid="true"') == 1
     kept = field in ("must", "without") or f'value="{entry}"' in page or f"<option selected>{entry}</option>" in page
-    assert kept  # a list of columns cannot show one that does not exist
+    assert kept  # except that a list of columns cannot show one that does not exist
     assert not bench.steps.filter(kind=StepKind.GOOD).exists()
 
 

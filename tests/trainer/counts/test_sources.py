@@ -20,7 +20,7 @@ ALL = "SELECT * FROM loans"
 
 @pytest.fixture(scope="module")
 def rows() -> pa.Table:
-    """Random rows with numbers, words and empty cells."""
+    """Provide random rows with numbers, words and empty cells."""
     header, *cells = random_rows(np.random.default_rng(11), classes=3)
     columns = {name: [row[j] or None for row in cells] for j, name in enumerate(header)}
     numbers = {name: [None if v is None else int(v) for v in columns[name]] for name in "abc"}
@@ -29,7 +29,7 @@ def rows() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def of_file(rows, tmp_path_factory):
-    """Counts of the rows as a Parquet file."""
+    """Provide the counts of the rows from a Parquet file."""
     folder = tmp_path_factory.mktemp("file")
     pq.write_table(rows, folder / "rows.parquet")
     return counted(folder / "rows.parquet", folder / "counts", folds=2, key=KEY)
@@ -37,7 +37,7 @@ def of_file(rows, tmp_path_factory):
 
 @pytest.fixture
 def database(rows, tmp_path):
-    """The URL of a DuckDB file with the rows."""
+    """Provide the URL of a DuckDB file with the rows."""
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed (requirements-databases.txt)")
     with duckdb.connect(str(tmp_path / "bank.duckdb")) as connection:
         connection.register("given", rows)
