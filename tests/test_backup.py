@@ -86,7 +86,7 @@ def test_what_was_backed_up_is_there_after_restoring(place, tmp_path, kind):
     done = manage(before, "backup", copy)
     assert done.returncode == 0, done.stderr
     assert oct(os.stat(copy).st_mode & 0o777) == "0o700"
-    assert "The backup is whole" in manage(after, "restore", copy, "--check").stdout
+    assert "The backup is complete" in manage(after, "restore", copy, "--check").stdout
     assert not (tmp_path / "after").exists()
     done = manage(after, "restore", copy)
     assert done.returncode == 0, done.stderr
@@ -261,7 +261,7 @@ def test_restore_overwrites_only_on_request(installation, tmp_path):
 
 @sqlite_only
 def test_killed_or_failed_backup_leaves_no_folder(installation, tmp_path, monkeypatch):
-    (tmp_path / ".copy.part" / "files").mkdir(parents=True)  # of one that was killed
+    (tmp_path / ".copy.part" / "files").mkdir(parents=True)  # left by a backup that was killed
     (tmp_path / ".copy.part" / "files" / "old.csv").touch()
     with pytest.raises(BackupError, match="exists already"):
         backups.write_backup(installation)

@@ -52,7 +52,7 @@ def files_folder() -> Path | None:
 
 
 def _keys() -> dict[str, Path]:
-    """Return the files of keys by their names in a backup."""
+    """Return the paths of the key files, by their names in a backup."""
     return {"secret_key": settings.DATA_DIR / "secret_key", "dossier_key.pem": settings.DOSSIER_KEY}
 
 

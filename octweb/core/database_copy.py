@@ -111,7 +111,7 @@ def check_database(folder: Path, description: Description) -> None:
 
 
 def _plan(recorded: list[list[str]]) -> list[tuple[Migration, bool]]:
-    """Return the plan that creates the tables of the copy. Raises BackupError if this version does not know them."""
+    """Return the plan that creates the tables of a backup. Raises BackupError if a migration is unknown here."""
     keys = {(app, name) for app, name in recorded}
     executor = MigrationExecutor(None)  # without a connection: as if nothing was applied
     graph = executor.loader.graph

@@ -69,7 +69,7 @@ def idempotent_secret(handler: Handler) -> Handler:
 
 
 def purge(now: datetime) -> int:
-    """Delete the answers of all users that are kept no longer; return how many."""
+    """Delete the expired answers of all users; return how many."""
     deleted, _ = StoredAnswer.objects.filter(created__lt=now - LIFE).delete()
     return deleted
 

@@ -23,7 +23,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         except OSError as error:
             raise CommandError(
-                f"The backup '{folder}' cannot be written: {error.strerror}. Nothing is left of it."
+                f"The backup '{folder}' cannot be written: {error.strerror}. The unfinished folder was removed."
             ) from error
         total = sum(entry["bytes"] for entry in manifest["entries"].values())
         self.stdout.write(f"Backed up {len(manifest['entries'])} files, {total / 1e6:,.1f} MB, to {folder}")

@@ -25,7 +25,7 @@ class Command(BaseCommand):
             backup = read_backup(options["folder"].absolute())
             made = f"octweb {backup.manifest['octweb']}, {backup.manifest['created']}"
             if options["check"]:
-                self.stdout.write(f"The backup is whole ({made}).")
+                self.stdout.write(f"The backup is complete ({made}).")
                 return
             restore_backup(backup, overwrite=options["overwrite"])
         except BackupError as error:
