@@ -82,7 +82,7 @@ def _check(values: Mapping[str, Any]) -> None:
     for name in ("exposure", "consequence"):
         if values.get(name) and values[name] not in Degree.values:
             wrong[name] = (
-                f"'{str(values[name])[:20]}' is no degree. Write {', '.join(Degree.values)}, or leave it empty."
+                f"'{str(values[name])[:20]}' is not a degree. Write {', '.join(Degree.values)}, or leave it empty."
             )
     review_on = values.get("review_on")
     today = timezone.localdate()

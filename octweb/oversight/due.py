@@ -29,7 +29,7 @@ def oversight_of(model: TreeModel) -> Oversight:
 
 
 def with_triggers(models: QuerySet[Any]) -> QuerySet[Any]:
-    """Annotate models with what makes them due: `review_on`, `alarm_since` and `data_since`, each null if it does not.
+    """Annotate models with what makes them due: `review_on`, `alarm_since` and `data_since`, null where it does not apply.
 
     Only approved models are due. The date of a data set is that of the first later version since the last review, or
     since the training.
@@ -61,10 +61,12 @@ def reasons_of(model: Any, today: date) -> list[DueReason]:
     if model.review_on is not None and model.review_on <= today:
         reasons.append(DueReason("date", model.review_on, f"Its review was due on {day_text(model.review_on)}."))
     if model.alarm_since is not None:
-        reasons.append(DueReason("alarm", model.alarm_since, f"An alarm is open since {day_text(model.alarm_since)}."))
+        reasons.append(
+            DueReason("alarm", model.alarm_since, f"An alarm has been open since {day_text(model.alarm_since)}.")
+        )
     if model.data_since is not None:
         day = model.data_since.date()
-        reasons.append(DueReason("data", day, f"Its data have a later version since {day_text(day)}."))
+        reasons.append(DueReason("data", day, f"Its data have had a later version since {day_text(day)}."))
     return reasons
 
 

@@ -14,11 +14,11 @@ from octweb.registry.models import State
 
 EARLY = timedelta(days=14)
 AGAIN = timedelta(days=7)
-LOOK_SECONDS = 3600.0  # minimum time between two looks of a process
+LOOK_SECONDS = 3600.0  # minimum time between two checks of a process
 
 
 class _LastLook:
-    """Time of this process's last look, in seconds of `time.monotonic`."""
+    """Time of this process's last check, in seconds of `time.monotonic`."""
 
     at = -LOOK_SECONDS
 

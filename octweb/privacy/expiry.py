@@ -14,7 +14,7 @@ from octweb.datasets import actions as datasets
 from octweb.notify.delivery import KEEP
 from octweb.notify.models import Delivery, DeliveryState
 
-LOOK_SECONDS = 3600.0  # minimum time between two removals of a process
+LOOK_SECONDS = 3600.0  # minimum time between two removals by a process
 
 
 class _LastLook:

@@ -200,7 +200,7 @@ def _datasets(user: Any | None, now: datetime) -> Holding:
         what="All rows and columns of the uploaded table, and statistics of its columns.",
         count=_count(stored),
         until=f"Until their owner deletes them, and {_days(Dataset.back_within().days)} more in which they can be restored.",
-        erased="“Erase rows” of a data set stores a version without them, and can remove all versions that have them.",
+        erased="“Erase rows” of a data set stores a version without them, and can remove the stored files of all versions that have them.",
         items=[_dataset_item(dataset) for dataset in shown],
     )  # fmt: skip
 

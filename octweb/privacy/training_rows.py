@@ -17,7 +17,7 @@ MAX_READ = 20  # models whose rows are read in one call; for others, the use of 
 
 @dataclass(frozen=True, kw_only=True)
 class RowUse:
-    """Number of the given rows that trained a model, and number held out. None if they cannot be read."""
+    """Numbers of the given rows that trained a model and that it held out. None if its rows cannot be read."""
 
     model: TreeModel
     training: int | None

@@ -31,12 +31,12 @@ def privacy(request: HttpRequest) -> HttpResponse:
 
 
 def chosen_user(user: Any, name: str) -> Any | None:
-    """Return the user of a list. None means the whole installation. Raises Http404 for a user that does not exist."""
+    """Return the user of a list. None means the whole installation. Raises Http404 for a user whom the reader may not see."""
     if not name:
         return None if user.is_staff else user
     chosen = get_user_model().objects.filter(username=name).first()
     if chosen is None or not (user.is_staff or chosen == user):
-        raise Http404(f"There is no user '{name[:150]}', or it is not you. Check the name.")
+        raise Http404(f"There is no user '{name[:150]}', or you may not see this user's data. Check the name.")
     return chosen
 
 
