@@ -91,7 +91,7 @@ def served_model_named(user: Any, to: str) -> TreeModel:
         matches = matches.filter(version=int(version)) if is_number else matches.none()
     model: TreeModel | None = matches.first()
     if model is None:
-        words = f"'{to[:60]}' is no approved model of yours. Give its served name, such as credit-risk, or its id."
+        words = f"'{to[:60]}' is not an approved model that you may see. Give its served name, such as credit-risk, or its id."
         raise ValidationError({"to": words})
     return model
 

@@ -48,7 +48,7 @@ def open_file(source: Any, name: str = "") -> OpenFile:
         if isinstance(content, str):
             raise TypeError("The stream gives text. Open the file in binary mode: open(path, 'rb').")
     else:
-        raise TypeError(f"{type(source).__name__} is no path, binary stream, bytes or data frame.")
+        raise TypeError(f"{type(source).__name__} is not a path, a binary stream, bytes or a data frame.")
     return name or "table.csv", lambda: nullcontext(io.BytesIO(content))
 
 
@@ -144,7 +144,7 @@ def form_of(options: Mapping[str, Any], known: Sequence[str]) -> dict[str, str]:
     """Return options as texts of a form. Raises TypeError for an unknown one, which the server would ignore."""
     for name in options:
         if name not in known:
-            raise TypeError(f"'{name}' is no option. The options are {', '.join(known)}.")
+            raise TypeError(f"'{name}' is not an option. The options are {', '.join(known)}.")
     return {
         name: value if isinstance(value, str) else json.dumps(json_value(value))
         for name, value in options.items()

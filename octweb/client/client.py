@@ -75,7 +75,7 @@ class Client:
         url = (url or os.environ.get(URL_VARIABLE, "")).strip().rstrip("/").removesuffix(API.rstrip("/"))
         token = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
         if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
-            raise ValueError(f"'{url}' is no address of a server. Pass url='https://…', or set {URL_VARIABLE}.")
+            raise ValueError(f"'{url}' is not the address of a server. Pass url='https://…', or set {URL_VARIABLE}.")
         if not token:
             raise ValueError(
                 f"There is no token. Pass token=…, or set {TOKEN_VARIABLE}. The page API of {url} makes one."
@@ -170,7 +170,7 @@ class Client:
     def _model(self, model: str) -> RemoteModel:
         """Return the model with this id without reading it."""
         if not is_id(str(model)):
-            raise ValueError(f"'{model}' is no id of a model. For a name, use client.models.get(name).")
+            raise ValueError(f"'{model}' is not the id of a model. For a name, use client.models.get(name).")
         return RemoteModel(self._connection, {"id": str(model)})
 
     def _dataset(self, source: Any, target: str) -> RemoteDataset:

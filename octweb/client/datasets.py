@@ -124,7 +124,7 @@ class RemoteDataset(Resource):
             raise ValueError(
                 f"'{finding['kind']}' cannot be mended by the client: {finding['sentence']} Change the file and upload it again."
             )
-        made = {column["name"] for column in self.columns}.intersection(mend.get("columns", ()))  # of a date
+        made = {column["name"] for column in self.columns}.intersection(mend.get("columns", ()))  # parts of a date
         return [{"name": name, **change} for name in sorted(made) or [mend["column"]]]
 
     def new_version(self, file: Any, *, as_it_is: bool = False) -> RemoteDataset:

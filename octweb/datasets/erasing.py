@@ -101,7 +101,7 @@ def without_rows(dataset: Dataset, numbers: Collection[int], *, by: Any, why: st
     Raises DataError for unknown rows or reasons, for too many rows, and if the rest cannot be used.
     """
     if why not in REASONS:
-        raise DataError(f"'{why[:40]}' is no reason. Reasons are {', '.join(REASONS)}.")
+        raise DataError(f"'{why[:40]}' is not a reason. Reasons are {', '.join(REASONS)}.")
     chosen = sorted(set(numbers))
     if not 1 <= len(chosen) <= MAX_ERASED:
         raise DataError(f"{len(chosen):,} rows were chosen. Choose 1 to {MAX_ERASED:,} rows.")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 LEAF = b"\x00"  # prefix of a hashed record, as in RFC 9162
-NODE = b"\x01"  # prefix of two hashed hashes
+NODE = b"\x01"  # prefix of two child hashes when they are hashed
 
 
 def canonical(record: dict[str, Any]) -> str:

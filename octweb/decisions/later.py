@@ -167,7 +167,7 @@ CONTENTS: dict[str, Callable[[Mapping[str, Any], TreeModel, Mapping[str, Any]], 
 def _class_code(name: str, value: str, model: TreeModel) -> int:
     classes = model_file(model).tree.classes
     if value not in classes:
-        words = f"'{value[:60]}' is no class of the model. It has {', '.join(classes)}."
+        words = f"'{value[:60]}' is not a class of the model. It has {', '.join(classes)}."
         raise ValidationError({name: words})
     return classes.index(value)
 

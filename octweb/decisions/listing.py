@@ -58,7 +58,7 @@ def versions_of(user: Any, model: TreeModel, version: str) -> list[TreeModel]:
     chosen = [m for m in versions if version in (ALL, str(m.version))]
     if not chosen:
         numbers = ", ".join(str(m.version) for m in versions)
-        raise ValidationError({"version": f"'{version[:20]}' is no version. Use {numbers} or {ALL}."})
+        raise ValidationError({"version": f"'{version[:20]}' is not a version. Use {numbers} or {ALL}."})
     return chosen
 
 
@@ -108,7 +108,7 @@ def _answer(models: Sequence[TreeModel], answer: str) -> Q:
         if answer in names:
             condition |= Q(model=model.pk, label=names.index(answer))
     if answer not in classes:
-        raise ValidationError({"answer": f"'{answer[:60]}' is no class of the model. It has {', '.join(classes)}."})
+        raise ValidationError({"answer": f"'{answer[:60]}' is not a class of the model. It has {', '.join(classes)}."})
     return condition
 
 

@@ -46,7 +46,7 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
     if since:
         day = parse_date(since)
         if day is None:
-            raise CommandError(f"'{since}' is no day; write it as 2026-03-31.")
+            raise CommandError(f"'{since}' is not a day. Write it as 2026-03-31.")
         entries = entries.filter(at__gte=int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 10**9)
     if sample is not None:
         entries = entries.filter(pk__in=list(entries.order_by("?").values_list("pk", flat=True)[:sample]))

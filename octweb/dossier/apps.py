@@ -46,7 +46,7 @@ def _check_clauses(app_configs: Any, **_: Any) -> list[Any]:
 
     unknown = [key for key in settings.REQUIRED_CLAUSES if key not in KEYS]
     words = f"OCTWEB_REQUIRED_CLAUSES knows {', '.join(KEYS)}."
-    return [Error(f"'{key}' is no table of clauses.", hint=words, id="octweb.E301") for key in unknown]
+    return [Error(f"'{key}' is not a table of clauses.", hint=words, id="octweb.E301") for key in unknown]
 
 
 def _start(model: TreeModel) -> None:

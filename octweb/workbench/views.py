@@ -228,7 +228,7 @@ def _wish(form: Any, at: str) -> str:
         return f"depth {at} {form.get('value', '').strip()}"
     wish = " ".join(form.get("wish", "").split("\n")).strip()
     if not wish:
-        raise ValueError("This is empty. Choose place, change and column in the menus, or type a wish.")
+        raise ValueError("The wish is empty. Choose place, change and column in the menus, or type a wish.")
     return wish.replace(" ≤ ", " <= ")
 
 

@@ -68,5 +68,5 @@ def _dataset(datasets: Any, chosen: str) -> Dataset:
     except ValueError:
         dataset = None
     if dataset is None:
-        raise DataError("Choose one of your data sets: the tree is counted on its rows.")
+        raise DataError("Choose one of your data sets. Its rows are counted in each leaf of the tree.")
     return dataset

@@ -34,7 +34,7 @@ def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
 def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
     """Return the groups of a part's rows by a column: rows, accuracy and recalls, with intervals.
 
-    Small groups are only counted. Return None for an unknown column and without rows.
+    Small groups are only counted. Return None for an unknown column, or if there are no rows.
     """
     record = next((c for c in columns_of(scene) if c["name"] == column), None)
     if record is None or scene.rows is None or not len(scene.part(part)):

@@ -80,7 +80,7 @@ def test_values_that_are_no_file_are_refused(source):
 def test_options_of_a_file_are_those_of_the_api(played, known, serializer, own, send):
     assert {*known} == serializer().fields.keys() - own
     client, calls = played()
-    with pytest.raises(TypeError, match=f"'sep' is no option. The options are {known[0]}"):
+    with pytest.raises(TypeError, match=f"'sep' is not an option. The options are {known[0]}"):
         send(client)
     assert calls == []
 

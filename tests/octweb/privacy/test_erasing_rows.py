@@ -70,7 +70,7 @@ def test_rows_are_found_by_text_and_by_number(boxes):
 
 @pytest.mark.parametrize(
     ("numbers", "why", "words"),
-    [([61], "request", "no row 61"), ([], "request", "Choose 1 to"), ([1], "because", "is no reason")],
+    [([61], "request", "no row 61"), ([], "request", "Choose 1 to"), ([1], "because", "is not a reason")],
 )
 def test_wrong_choice_is_refused(boxes, numbers, why, words):
     with pytest.raises(DataError, match=words):
