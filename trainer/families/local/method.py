@@ -43,14 +43,14 @@ from trainer.tree.numbers import middle
 from trainer.tree.prune import alphas, collapses
 from trainer.version import VERSION
 
-FEWEST_SAVED = 0.9  # rows that a leaf must save in the largest tree of the sizes
-STEP = 2.0  # ratio of two neighbouring leaf penalties of the sizes
-SIZES_HEIGHT = 2  # height of the replaced subtrees while sizes are compared
-MOST_SIZES = 400  # pruned trees of a size comparison
+FEWEST_SAVED = 0.9  # smallest leaf penalty of the size comparison, in rows
+STEP = 2.0  # ratio of consecutive leaf penalties of the size comparison
+SIZES_HEIGHT = 2  # largest height of the replaced subtrees in the size comparison
+MOST_SIZES = 400  # limit on the prunings of one tree in the size comparison
 
 
 class _Search(NamedTuple):
-    """The best tree, its search, and the number of starts that were finished."""
+    """The best tree, the search that found it, and the number of finished starts."""
 
     part: CountedSubtree
     search: SubtreeSearch
@@ -150,7 +150,7 @@ def _open_ids(marks: Any) -> list[int]:
 
 
 def best_by_leaves(problem: Problem, settings: Settings, monitor: Monitor) -> list[SizedDraft]:
-    """Return the best tree that was found for each number of leaves: of a search for each leaf penalty, and of prunings of their trees."""
+    """Return the best tree found with at most 1, 2, … leaves. Each leaf penalty has a search, whose tree is pruned, too."""
     rows = rank_rows(problem)
     leaf = DraftLeaf()
     best = {1: SizedDraft(1, problem.n - problem.correct(problem.tree(leaf)), leaf)}
@@ -183,7 +183,7 @@ def _with_penalty(problem: Problem, penalty: Fraction) -> Problem:
 
 
 def _add_prunings(problem: Problem, draft: Draft, best: dict[int, SizedDraft]) -> None:
-    """Add the trees that pruning makes of a draft, if they have fewer errors than those of their size."""
+    """Add each pruning of a draft that has fewer errors than the known tree with as many leaves."""
     tree = problem.tree(draft)
     for alpha in alphas(collapses(tree))[:MOST_SIZES]:
         smaller = pruned(problem, draft, alpha)
@@ -195,7 +195,7 @@ def _add_prunings(problem: Problem, draft: Draft, best: dict[int, SizedDraft]) -
 
 
 def _at_most(best: dict[int, SizedDraft]) -> list[SizedDraft]:
-    """Return the best of the trees with at most 1, 2, … leaves."""
+    """Return the best known tree with at most 1, 2, … leaves."""
     drafts: list[SizedDraft] = []
     for leaves in range(1, max(best) + 1):
         known = best.get(leaves)

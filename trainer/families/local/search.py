@@ -17,7 +17,7 @@ WIDE = 20_000  # rows × features up to which a small tree is also searched in p
 
 
 class SubtreeSearch:
-    """The search from one or more trees, with subtrees of at most `height` below nodes of at most `depth`."""
+    """Search that improves trees of at most `depth` by replacing subtrees of at most `height`."""
 
     def __init__(self, subproblems: Subproblems, depth: int, height: int) -> None:
         self.subproblems = subproblems
@@ -27,7 +27,7 @@ class SubtreeSearch:
     def improve(self, shape: Shape, report: Callable[[CountedSubtree], None]) -> CountedSubtree:
         """Return a tree that no replacement improves; if stopped, the best tree so far.
 
-        Reports the tree after each round. Higher subtrees are replaced only once no lower one is.
+        Reports the tree after each round. Higher subtrees are replaced only once no lower one can be improved.
         """
         order = self.subproblems.rows.order
         part = self.subproblems.evaluate(order, shape)
@@ -45,7 +45,7 @@ class SubtreeSearch:
         return part
 
     def open_nodes(self, order: np.ndarray, shape: Shape, depth: int = 0) -> bool | tuple[bool | None, object, object]:
-        """Return whether the subtree of each node is proved, nested like the tree; None above the height of the search."""
+        """Return whether the subtree of each node is proved, nested like the tree; None for subtrees higher than `height`."""
         part = self.subproblems.evaluate(order, shape)
         assert part is not None
         proved = None

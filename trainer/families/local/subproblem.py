@@ -65,7 +65,7 @@ def rank_rows(problem: Problem) -> RankedRows:
 
 
 class Subproblems:
-    """The subproblems of one search: best trees of small height for the rows of a node."""
+    """The subproblems of one search. Each asks for the best tree of small height for the rows of a node."""
 
     def __init__(self, problem: Problem, rows: RankedRows, min_leaf: int, monitor: Monitor) -> None:
         self.rows = rows
@@ -76,7 +76,7 @@ class Subproblems:
         self.monitor = monitor
         self.solved = 0  # number of searches
         self._searches: dict[int, Any] = {}
-        # lower bounds of the cost of all trees of a height, by the rows of a node
+        # lower bounds on the cost, by the digest of a node's rows and the height
         self._bounds: dict[tuple[bytes, int], Cost] = {}
 
     def cost(self, part: CountedSubtree) -> Cost:
@@ -139,7 +139,7 @@ class Subproblems:
         return None if tree is None else (int(tree[0]), int(tree[1]))
 
     def is_proved(self, order: np.ndarray, height: int, part: CountedSubtree) -> bool:
-        """Return whether no tree of at most `height` is known to cost less than `part`."""
+        """Return whether it is known that no tree of at most `height` costs less than `part`."""
         cost = self.cost(part)
         return self._class_bound(order, height) >= cost or self._bounds.get(self._key(order, height), (0, 0)) >= cost
 
@@ -158,7 +158,7 @@ class Subproblems:
         return hashlib.blake2b(order[0].tobytes(), digest_size=16).digest(), height
 
     def _class_bound(self, order: np.ndarray, height: int) -> Cost:
-        """Return the least cost of a tree whose t leaves classify all rows of t classes correctly."""
+        """Return a lower bound on the cost: t leaves classify at most the rows of t classes correctly."""
         largest = np.cumsum(np.sort(self.class_weights(order))[::-1])
         total = int(largest[-1])
         most = min(1 << height, len(largest))
