@@ -3,9 +3,9 @@
 python benchmarks/proof_cost.py [--depths 3 4] [--penalty 0] [--only NAME ...] [--minutes 5] [--output results.csv]
 python benchmarks/proof_cost.py --max-columns 2 3       (`exact` on the original columns with a limit of columns)
 python benchmarks/proof_cost.py --thresholds            (`exact-numeric` on the original columns)
-Without a mode the published encodings are used.  Needs OCTWEB_BENCH_DATA (default ../shared/data).  Processor seconds
-of one thread, beside those of the training; kernels are compiled before.  Small tables come first.  Tables for which no
-time is left are listed in the last line.
+Without a mode the published encodings are used. Needs OCTWEB_BENCH_DATA (default ../shared/data). Times are processor
+seconds of one thread, printed next to those of the training; kernels are compiled beforehand. Small tables come first.
+The last line lists the tables for which no time was left.
 """
 
 from __future__ import annotations

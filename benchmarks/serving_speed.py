@@ -158,7 +158,7 @@ def running(
         try:
             for _ in range(600):
                 if process.poll() is not None:
-                    raise SystemExit(f"a server ended by itself:\n{log.read_text()[-3000:]}")
+                    raise SystemExit(f"The server exited early. Its log ends with:\n{log.read_text()[-3000:]}")
                 with contextlib.suppress(OSError), urllib.request.urlopen(ready, timeout=2) as answer:
                     if answer.status == 200:
                         break

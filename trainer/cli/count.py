@@ -107,7 +107,7 @@ def _count(options: Options) -> Counts:
     if questions is not None and target != questions.target:
         raise ParameterError(
             {
-                "target": f"the file of --questions is for the target '{questions.target}'. Name it, or leave --target out."
+                "target": f"the questions predict '{questions.target}', not '{target}'. Use that target, or leave --target out."
             }
         )
     request = CountRequest(

@@ -189,7 +189,9 @@ def _train_from_counts(options: Options, interrupts: Interrupts) -> None:
     counts = read_counts(options["data"])
     if options["target"] not in (None, counts.questions.target):
         raise ParameterError(
-            {"target": f"the counts are for the target '{counts.questions.target}'. Name it, or leave --target out."}
+            {
+                "target": f"the counts are for the target '{counts.questions.target}'. Use that target, or leave --target out."
+            }
         )
     result = train_counts(counts, checked_parameters(method, options), name=options["name"])
     if options["output"]:

@@ -81,7 +81,7 @@ def _read_octweb(content: bytes) -> ConvertedTree:
     """Return the tree and target of a model file of octweb, without its claims."""
     if len(content) > MOST_BYTES:
         raise ConversionError(
-            f"The model file is larger than the limit of {MOST_BYTES // 10**6} MB. Give a model file of a smaller tree."
+            f"The model file is larger than the limit of {MOST_BYTES // 10**6} MB. Use a smaller tree."
         )
     try:
         model = from_json(json.loads(content, parse_constant=_refuse_constant))

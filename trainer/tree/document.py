@@ -123,9 +123,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
     """Read and check a model file; raise ModelFileError if it is not one, and OSError if it cannot be opened."""
     path = Path(path)
     if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(
-            f"The model file is larger than the limit of {MAX_BYTES // 10**6} MB. Give a model file of a smaller tree."
-        )
+        raise ModelFileError(f"The model file is larger than the limit of {MAX_BYTES // 10**6} MB. Use a smaller tree.")
     try:
         record = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:

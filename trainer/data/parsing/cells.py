@@ -66,23 +66,23 @@ class Cells:
 
     @cached_property
     def numbers(self) -> BoolArray:
-        """For each word, whether it is a finite number in decimal notation."""
+        """Boolean mask of the words that are finite numbers in decimal notation."""
         return self._decimal & np.isfinite(self._floats)
 
     @cached_property
     def infinite(self) -> BoolArray:
-        """For each word, whether it means infinity or is a number too large for float64."""
+        """Boolean mask of the words that mean infinity or are numbers too large for float64."""
         infinite_words = self._is_in(INFINITE)
         return infinite_words | (self._decimal & ~np.isfinite(self._floats))
 
     @cached_property
     def truths(self) -> BoolArray:
-        """For each word, whether it is true or false, also with a capital or in capitals."""
+        """Boolean mask of the words that mean true or false: in lower case, capitalised or in capitals."""
         return self._is_in(_spellings(TRUTH))
 
     @cached_property
     def leading_zeros(self) -> BoolArray:
-        """For each word, whether it is a whole number that begins with a needless zero."""
+        """Boolean mask of the words that are integers with leading zeros."""
         return self._matches(LEADING_ZERO)
 
     @cached_property
@@ -102,12 +102,12 @@ class Cells:
 
     @cached_property
     def marks(self) -> BoolArray:
-        """For each word, whether it could mean 'missing'."""
+        """Boolean mask of the words that could mean 'missing'."""
         return self._is_in(("", *MARKS))
 
     @cached_property
     def missing(self) -> BoolArray:
-        """For each word, whether it means 'missing' here: 'NA' is a value among other two-letter codes."""
+        """Boolean mask of the words that mean 'missing' here. Among other two-letter codes, 'NA' is a value."""
         if not self._is_in(("NA",)).any():
             return self.marks
         others = self.array.filter(pa.array(~self.marks))
@@ -118,7 +118,7 @@ class Cells:
 
     @cached_property
     def empty_numbers(self) -> BoolArray:
-        """For each word, whether it means an empty cell in a column of numbers: a mark, or a word such as `-` or `unknown`."""
+        """Boolean mask of the words that mean an empty cell in a numeric column: marks, and words such as `-` or `unknown`."""
         out = self.marks.copy()
         for i in np.flatnonzero(~(out | self.numbers | self.truths)):
             out[i] = is_missing_word(self.word(i))

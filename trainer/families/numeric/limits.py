@@ -91,7 +91,7 @@ def _with_labels(tree: Tree, labels: dict[int, int], node: int = 0) -> Draft:
 
 
 def _prune(tree: Tree) -> Draft:
-    """Return the tree without the last split that gets the fewest further rows right."""
+    """Replace the split above two leaves that saves the fewest errors by a leaf."""
 
     def gain(v: Node) -> int:
         return sum(max(tree.nodes[side].counts) for side in (v.left, v.right)) - max(v.counts)
@@ -102,7 +102,7 @@ def _prune(tree: Tree) -> Draft:
 
 
 class LimitedIncumbent:
-    """The best known tree within the limits, which the monitor hears of; `draft` is None before the first one."""
+    """The best known tree within the limits. Each better one is reported; `draft` is None before the first."""
 
     def __init__(self, limits: WholeTreeLimits, monitor: Monitor) -> None:
         self.limits = limits

@@ -105,7 +105,7 @@ class PathSearch(NumericSearch):
             return best
         if height > 2:
             return self.search(order, height, best, 0)
-        # without the rules, the best tree costs no more, so its cost is a bound
+        # the best tree without the rules costs no more, so its cost is a lower bound
         free = self._small(order, height, best.cost, first)
         if free.cost >= best.cost or self._keeps_rules(free.tree):
             return free if free.cost < best.cost else best

@@ -40,7 +40,7 @@ class _StoppedMonitor(Monitor):
 
 
 class _TreesMonitor(_StoppedMonitor):
-    """A monitor that hears of no bounds, for a search of some trees; it stops with another one."""
+    """Monitor of a search over some of the trees: it ignores bounds, and stops when `outer` stops."""
 
     def __init__(self, outer: Monitor) -> None:
         super().__init__(outer.stopped)
@@ -51,7 +51,7 @@ class _TreesMonitor(_StoppedMonitor):
 
 
 def solve_within(problem: Problem, settings: Settings, relaxed: Solution, incumbent: LimitedIncumbent) -> Solution:
-    """Find the best tree within the limits and prove it, where the best one without them is not within.
+    """Find and prove the best tree within the limits, if the best tree without them violates one.
 
     Parameters
     ----------

@@ -34,9 +34,9 @@ from trainer.methods.base import ProofSteps, Settings, Solution, unsettled
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, Tree
 
-MAX_DRAWING_SECONDS = 20.0  # limit on the time for planes with few columns, besides 15 % of the time limit
+MAX_DRAWING_SECONDS = 20.0  # time for planes with few columns; at most 15 % of the remaining time, too
 THINNING_REPEATS = 3  # coefficients are eliminated this many times, with different seeds
-MAX_THINNING_SECONDS = 10.0  # limit on the time for eliminating coefficients, besides half of the remaining time
+MAX_THINNING_SECONDS = 10.0  # time for eliminating coefficients; at most half of the remaining time, too
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from trainer.families.oblique.refit import separate_leaves
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.target import SearchClock, Target
 
-MAX_PACKING_SECONDS = 30.0  # limit on the time for the bound of planes, besides two fifths of the remaining time
+MAX_PACKING_SECONDS = 30.0  # time for the bound of planes; at most two fifths of the remaining time, too
 MAX_SEPARATOR_CELLS = 2_000_000  # limit on the cells of a linear program, which would take too long otherwise
 
 

@@ -236,7 +236,7 @@ def _best_share(task: SolverTask, shape: Shape, settings: Settings, monitor: Mon
 
 
 def _unreachable_error(task: SolverTask, best_of: Callable[[SolverTask], int | None]) -> InfeasibleError:
-    """Return the error with the best specificity under the required sensitivity."""
+    """Return the error for unreachable rates; it states the best specificity under the required sensitivity."""
     goal = task.goal
     assert goal is not None
     task_left = SolverTask(task.problem, task.groups, None)

@@ -1,4 +1,4 @@
-"""Split at the two ends of an interval: a bucket of a column."""
+"""Split by an interval: rows with a value between its ends go left."""
 
 from __future__ import annotations
 

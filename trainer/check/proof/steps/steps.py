@@ -239,7 +239,7 @@ class _Check:
     def _check_within(self, record: Record, part: ProofPart, height: int, valid_height: int, bound: int) -> None:
         """Apply rule `within`: check the cover of a step and store it."""
         if self.within is None or "leaves" in record:
-            raise BadProof("the reason 'within' needs yes/no questions, and no limit of leaves")
+            raise BadProof("the reason 'within' needs yes/no questions and a step without 'leaves'")
         rows = record.get("vectors", [])
         entries = self.within.entries
         if not isinstance(rows, list) or len(rows) > MOST_VECTORS:

@@ -64,7 +64,7 @@ def _column_trouble(column: dict[str, Any], stated: Any, values: np.ndarray) -> 
         return "its part of the contract has no members."
     policy = stated.get("unknown")
     if policy is not None and (policy not in POLICIES or column["kind"] != "categorical"):
-        return f"'{str(policy)[:40]}' is no policy for its unknown values."
+        return f"'{str(policy)[:40]}' is not a policy for its unknown values."
     if "range" not in stated:
         return ""
     expected = None if column["kind"] == "categorical" else _range(column, _sizes(column, values))

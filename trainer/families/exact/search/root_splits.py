@@ -22,7 +22,7 @@ REPORT_SECONDS = 0.02
 
 
 class RootSearch(Protocol):
-    """The part of `ExactSearch` that the search of the root needs."""
+    """Interface of `ExactSearch` that the search of the root uses."""
 
     instance: ExactInstance
     context: dp_subtree.SearchContext

@@ -90,7 +90,7 @@ def _best_step(direction, W, y, weight, total, measure, min_leaf):
             if W[i] > 0.0:
                 up[y[i]] += weight[i]
             continue
-        if r < 0.0:  # positive for small d
+        if r < 0.0:  # W + d * direction is positive for every d below the cut
             up[y[i]] += weight[i]
         cuts[k] = -W[i] / r
         rows[k] = i
