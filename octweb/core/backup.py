@@ -1,7 +1,7 @@
 """Back up database, files and secrets into a folder, and restore them.
 
-A backup is complete once it has its name: it is written beside it and then renamed. `manifest.json` has the size and
-SHA-256 of each file, and of itself.
+A backup is written under a hidden name and then renamed, so one with its final name is complete. `manifest.json` has
+the size and SHA-256 of each file, and its own SHA-256.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ Handler = Callable[..., Response]
 
 
 class InProgress(Conflict):
-    """Another call with the same key is still running."""
+    """The first call with this key is still running."""
 
     wait = 1  # seconds that the client should wait before it tries again
 
@@ -128,7 +128,7 @@ def _restored_by_view(body: Any, view: Any, request: Request, kwargs: Mapping[st
 def _replay(stored: StoredAnswer, restore: Callable[[Any], Any]) -> Response:
     if not stored.body:
         raise Conflict(
-            f"This {HEADER} has made an object whose secret was shown once. Delete the object, and take a new key."
+            f"This {HEADER} was used to create an object whose secret was shown once. Delete the object, and take a new key."
         )
     headers = {REPLAYED: "true"} | ({"Location": stored.location} if stored.location else {})
     return Response(restore(json.loads(stored.body)), status=stored.status, headers=headers)

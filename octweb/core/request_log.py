@@ -1,7 +1,7 @@
 """Give each call an id, and log and count it.
 
 The id is in the header X-Request-ID of the answer, in the log lines of the call and on its error page. The access log
-has neither addresses nor names nor query strings.
+has no IP addresses, no user names and no query strings.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class SpoolWriter:
     def append(self, kind: FrameKind, body: bytes, rows: int, schema: tuple[bytes, bytes]) -> None:
         """Write a frame. Precede it with the schema (key and content) if the file does not contain it yet.
 
-        Raises SpoolFull if the frame could not be written. No part of it is stored then.
+        Raises SpoolFull if the frame could not be written or synced. A part of a frame is never kept.
         """
         with self._lock:
             if self._full:

@@ -13,7 +13,7 @@ from django.conf import settings
 
 # a body of the maximum size may have one value per 8 bytes; in a Python object, a value takes about 30 bytes
 BYTES_A_VALUE = 8
-# a body may have this many objects and lists, which take 60 to 250 bytes each
+# a body may have this many objects and lists a row, plus MORE_HOLDERS; each takes 60 to 250 bytes
 HOLDERS_A_ROW = 2
 MORE_HOLDERS = 50_000
 MAX_NAMES = 100_000  # limit of the names in one object and of the rare names in a body; a row needs one name per column

@@ -22,7 +22,7 @@ NO_DATABASE = "The database does not answer. Nothing was changed; try again in a
 
 
 def reason_of(error: BaseException | None) -> str:
-    """Return a message if an error means that a part is unavailable. "" for other errors, which are faults."""
+    """Return a message if a part is unavailable or a document is damaged. "" for other errors, which are faults."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DISK_FULL
     if isinstance(error, OperationalError | InterfaceError):

@@ -1,6 +1,7 @@
-"""Count the rows of a source in two resumable passes.
+"""Count the rows of a source in two passes.
 
-The first pass makes the questions, the second one counts. A stopped pass resumes at its last checkpoint.
+The first pass makes the questions, the second one counts. If the second pass over files is stopped, the next count
+resumes at its last checkpoint.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from trainer.methods.base import BINS
 from trainer.table import ClassType
 from trainer.tree.document import write_atomically
 
-SAMPLE = 250_000  # questions are made from a sample of this many rows; a source with up to twice as many is read whole
+SAMPLE = 250_000  # least rows of the sample for the questions; a source of up to twice as many is read whole
 BLOCK = 1 << 15  # rows per call of the kernel, so that the words of a question stay in the processor's cache
 MOST_BINS = int(BINS.maximum or 0)
 MOST_CLASSES = 1000
@@ -131,7 +132,7 @@ def _check(request: CountRequest) -> None:
         )
     if request.folds and request.suppress:
         raise ParameterError(
-            {"suppress": "numbers of folds are small and would nearly all be secret: leave --folds or --suppress out."}
+            {"suppress": "fold counts are small, so nearly all would be secret. Leave --folds or --suppress out."}
         )
     if request.suppress and request.suppress < 2:
         raise ParameterError(
@@ -351,7 +352,7 @@ class _State:
 
 
 def _name_of(request: CountRequest, source: Source) -> str:
-    """Return a digest of the request and its parts, which identifies the checkpoint of a stopped pass."""
+    """Return a digest of the request and its parts, which identifies its checkpoint."""
     questions = None if request.questions is None else request.questions.to_json()
     record = {
         "request": [request.target, request.depth, str(request.scheme), request.bins, request.folds, request.key],

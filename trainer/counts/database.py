@@ -66,7 +66,7 @@ class QuerySource(Source):
         except _driver(self.driver).Error as error:
             raise DataError(f"The query of '{self.label}' failed: {_first_line(error)}. Correct the query.") from error
         if not rows_before:
-            raise DataError(f"The query of '{self.label}' has no row. Correct the query.")
+            raise DataError(f"The query of '{self.label}' returns no rows. Correct the query.")
 
     def _batches(self, column_names: Collection[str] | None) -> Iterator[pa.RecordBatch]:
         query = self._query
@@ -126,7 +126,7 @@ class DuckSource(QuerySource):
     def _read(self, query: str) -> pa.RecordBatchReader:
         relation = self._connection.sql(query)
         if relation is None:
-            raise DataError(f"The query of '{self.label}' gives no rows. Write a SELECT.")
+            raise DataError(f"The query of '{self.label}' returns no table. Write a SELECT.")
         return relation.to_arrow_reader(PIECE)
 
 
@@ -158,7 +158,7 @@ class PostgresSource(QuerySource):
             return str(cursor.fetchone()[0])
 
     def _read(self, query: str) -> pa.RecordBatchReader:
-        self._cursor = self._connection.cursor()  # its reader ends with it
+        self._cursor = self._connection.cursor()  # held, because its reader ends with it
         self._cursor.execute(query)
         return self._cursor.fetch_record_batch()
 

@@ -114,7 +114,7 @@ def _question(record: Mapping[str, Any], schema: Sequence[ColumnSchema], places:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A counted file: its name, the SHA-256 of its bytes, and its number of counted rows."""
+    """A counted file or query: its name, a SHA-256 that identifies its rows, and the number of counted rows."""
 
     name: str
     sha256: str
@@ -368,9 +368,7 @@ def read_counts(folder: str | Path) -> Counts:
             raise
         raise DataError(f"The counts in '{folder.name}' are damaged: {error}. Count again.") from error
     if counts.sha256 != record.get("sha256"):
-        raise DataError(
-            f"The counts in '{folder.name}' were changed: they are not those of their SHA-256. Count again."
-        )
+        raise DataError(f"The counts in '{folder.name}' were changed: they do not match their SHA-256. Count again.")
     return counts
 
 

@@ -153,7 +153,7 @@ def cheapest(best: BestByLeaves, penalty: Fraction, rows: int, most: int | None)
 
 
 def tree_of(shape: Shape, counts: Counts) -> Tree:
-    """Return the tree of a shape with the counts of every node; suppressed numbers count as their lower ends."""
+    """Return the tree of a shape with the counts of every node; suppressed numbers count as their lower bounds."""
     encoding = counts.questions.encoding
     nodes: list[Node] = []
     queue: deque[tuple[Shape, set[int], set[int], int]] = deque([(shape, set(), set(), 0)])

@@ -380,7 +380,7 @@ def test_changed_numbers_are_refused(tmp_path):
     low = counts.low.copy()
     low[0, 0, 5] += 1
     np.savez_compressed(tmp_path / "counts" / NUMBERS, low=low)
-    with pytest.raises(DataError, match="not those of their SHA-256"):
+    with pytest.raises(DataError, match="do not match their SHA-256"):
         read_counts(tmp_path / "counts")
 
 

@@ -96,7 +96,7 @@ def test_types_that_only_databases_have_are_read_as_numbers_or_text(tmp_path):
     ("query", "words"),
     [
         ("SELECT * FROM nothing", "query of 'bank.duckdb' failed"),
-        ("SELECT * FROM loans WHERE a > 99", "has no row"),
+        ("SELECT * FROM loans WHERE a > 99", "returns no rows"),
         ("DROP TABLE loans", "query of 'bank.duckdb' failed"),
         ("BEGIN", "query of 'bank.duckdb' failed"),
         ("SELECT [1] AS list, * FROM loans", "neither number nor text"),
