@@ -53,7 +53,7 @@ def changed(tmp_path_factory) -> Path:
     """Provide a copy of the project with the method and the constraint of the page added."""
     root = tmp_path_factory.mktemp("adding")
     for name in ("trainer", "octweb", "templates", "static"):
-        shutil.copytree(ROOT / name, root / name)  # with the compiled modules, which know a source by its time and size
+        shutil.copytree(ROOT / name, root / name)  # with modules compiled for sources of the same time
     for name in ("manage.py", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     (root / "data").mkdir()

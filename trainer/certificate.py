@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 class Guarantee(StrEnum):
-    """What a method that runs to its end proves: the tree, its splits, or nothing."""
+    """The part of a tree that a method proves optimal if it runs to its end."""
 
     TREE = "tree"  # the whole tree is optimal in the search space
     SPLITS = "splits"  # every split is optimal for the rows that reach it; nothing is claimed about the tree

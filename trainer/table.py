@@ -60,7 +60,7 @@ class UnknownPolicy(StrEnum):
 
 
 class RowNaming(StrEnum):
-    """How sure it is that the values of a column name or count the rows."""
+    """Confidence that the values of a column name or count the rows."""
 
     CERTAIN = "certain"
     LIKELY = "likely"

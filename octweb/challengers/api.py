@@ -40,7 +40,7 @@ class ChallengerLeafSerializer(serializers.Serializer):
 
 
 class ChallengerOutcomesSerializer(serializers.Serializer):
-    """Which model was right where the answers differ and the outcome is due."""
+    """Number of differing answers with a due outcome, by the model that was right."""
 
     known = serializers.IntegerField()
     unknown = serializers.IntegerField()

@@ -92,7 +92,7 @@ def start(
     job = queue.only_one(StayingPrice, owner=owner, model=model, days=days, seconds=most, monthly=monthly)
     if (job.days, job.seconds, job.monthly) != (days, most, monthly):
         raise Conflict(
-            f"A search over {job.days} days for at most {job.seconds} seconds, {'monthly' if job.monthly else 'once'}, waits or runs. "
+            f"A search over {job.days} days for at most {job.seconds} seconds, {'monthly' if job.monthly else 'once'}, is waiting or running. "
             "Stop it first, or wait for its end."
         )
     return job

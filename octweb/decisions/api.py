@@ -207,7 +207,7 @@ class BulkSerializer(serializers.Serializer):
 
 
 class AddedSerializer(serializers.Serializer):
-    """How many records a bulk call has added."""
+    """Number of records that a bulk call has added."""
 
     added = serializers.IntegerField()
     unchanged = serializers.IntegerField(help_text="rows whose content was already the last record")

@@ -32,7 +32,7 @@ class Wait:
 
     @property
     def words(self) -> str:
-        """Why the job has not started, and the latest time of its start."""
+        """Return why the job has not started, and the latest time of its start."""
         if not self.busy:
             return "a worker is free and takes it now."
         if self.longest is None:

@@ -111,7 +111,7 @@ class LifeSerializer(serializers.Serializer):
 
 
 class ReasonSerializer(BodySerializer):
-    """Why the alarm is closed."""
+    """Reason for closing an alarm."""
 
     reason = StrictTextField(max_length=actions.MAX_REASON)
 

@@ -16,7 +16,7 @@ from octweb.registry.models import State, TreeModel
 
 
 class DueReason(NamedTuple):
-    """Why a model is due: kind (date, alarm or data), since which day, and a sentence."""
+    """A reason why a model is due: its kind (date, alarm or data), its first day, and a sentence."""
 
     kind: str
     since: date

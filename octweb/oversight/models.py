@@ -9,7 +9,7 @@ from octweb.registry.models import TreeModel
 
 
 class Degree(models.TextChoices):
-    """How much depends on a model."""
+    """Degree of exposure to a model, or of the consequence of its errors."""
 
     LOW = "low", "Low"
     MEDIUM = "medium", "Medium"

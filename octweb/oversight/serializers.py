@@ -46,7 +46,7 @@ class InventorySerializer(OversightSerializer):
 
 
 class StatedSerializer(BodySerializer):
-    """What the owner states. Members that are left out stay as they are."""
+    """Statements of the owner. Members that are left out stay as they are."""
 
     purpose = StrictTextField(required=False, allow_blank=True, max_length=MAX_TEXT)
     exposure = StrictTextField(required=False, allow_blank=True, max_length=10)

@@ -77,7 +77,7 @@ class FoundRowsSerializer(serializers.Serializer):
 
 
 class ErasureRequestSerializer(BodySerializer):
-    """Which rows are erased, and why."""
+    """Rows to erase, and the reason."""
 
     rows = serializers.ListField(
         child=serializers.IntegerField(min_value=1), min_length=1, max_length=erasing.MAX_ERASED
@@ -98,7 +98,7 @@ class RowErasureSerializer(serializers.Serializer):
 
 
 class Privacy(APIView):
-    """What is stored about persons, until when, and how it is erased."""
+    """Personal data that is stored, its expiry, and how it is erased."""
 
     query_parameters = frozenset({"user"})
 

@@ -79,14 +79,14 @@ class ShareLevel(models.TextChoices):
 
 
 class Recording(models.TextChoices):
-    """How much of the answers of an approved model is recorded."""
+    """Extent to which the answers of an approved model are recorded."""
 
     COUNTS = "counts", "Counts only"
     FULL = "full", "A record of each answer"
 
 
 class Doubt(models.TextChoices):
-    """Why pages do not repeat the claim of a model file."""
+    """Reason why pages do not repeat the claim of a model file."""
 
     PENDING = "pending", "To be checked again"
     REFUTED = "refuted", "Refuted by a check"

@@ -87,7 +87,7 @@ class TokenDetail(APIView):
 
 
 class SignedOutSerializer(serializers.Serializer):
-    """How many tokens and sessions were ended."""
+    """Numbers of revoked tokens and ended sessions."""
 
     tokens = serializers.IntegerField()
     sessions = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""Which kernels trainings still compile after the methods named on the command line were warmed, as JSON: kernel to trainings.
+"""Print the kernels that trainings still compile after the methods on the command line were warmed, as JSON: kernel → trainings.
 
 other_trainings.py METHOD ... [--only METHOD]    (a script of its own: what a process has compiled, it has compiled for good)
 """

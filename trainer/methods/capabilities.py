@@ -9,7 +9,7 @@ from typing import Any
 
 
 class ProofKind(StrEnum):
-    """Who writes the steps that prove the bound of a method's trees (docs/proof-format.md)."""
+    """Writer of the steps that prove the bound of a method's trees (docs/proof-format.md)."""
 
     OWN = "own"  # the search itself
     SAME_TREES = "same trees"  # the exact search over binary features, which has the same trees

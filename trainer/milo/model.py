@@ -100,7 +100,7 @@ class IntegerProgram:
 
     @property
     def integers(self) -> BoolArray:
-        """Which variables must be integers, bool (size,)."""
+        """Mask of the variables that must be integers, bool (size,)."""
         return np.array(self.integer, bool)
 
     def binary(self, name: str, *axes: Iterable[Hashable], priority: int = 0) -> Variables:

@@ -141,7 +141,7 @@ class SizesSerializer(serializers.Serializer):
 
 
 class GoodTreesRecordSerializer(serializers.Serializer):
-    """How answers depend on the choice among all good trees."""
+    """Rows whose answer depends on the choice among all good trees."""
 
     state = serializers.CharField(help_text="counted")
     trees = serializers.IntegerField(help_text="how many good trees there are")

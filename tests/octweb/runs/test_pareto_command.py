@@ -45,7 +45,7 @@ def test_every_number_of_branchings_is_proved_and_keeps_its_tree(rows, tmp_path)
     branchings = record["branchings"]
     coefficients = record["coefficients"]
     assert [p["branchings"] for p in branchings] == sorted({p["branchings"] for p in branchings})
-    # one line parts one corner from the rest, a second one the other corner
+    # one line separates one corner from the rest, a second line the other corner
     assert {p["branchings"]: p["correct"] for p in branchings} == {0: 8, 1: 12, 2: 16}
     assert all(p["proved"] and p["bound"] == p["correct"] for p in branchings)
     whole = read_model(model).tree

@@ -33,7 +33,7 @@ class NameEvidence(Enum):
 
 
 class HeaderGuess(NamedTuple):
-    """How likely the first line has the names, in [0, 1], and why."""
+    """Confidence that the first line has the names, from 0 to 1, and the reason."""
 
     sure: float
     reason: str

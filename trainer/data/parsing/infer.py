@@ -74,7 +74,7 @@ class GuessedColumn:
 
     @property
     def names_rows(self) -> RowNaming | None:
-        """How sure it is that the values name or count the rows."""
+        """Confidence that the values name or count the rows."""
         if self.identifier:
             return RowNaming.CERTAIN
         return RowNaming.LIKELY if self.likely_identifier else None

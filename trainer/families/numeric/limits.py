@@ -22,7 +22,7 @@ MOST_STEPS = 80
 
 
 def has_limits(settings: Settings, *, but: str = "") -> bool:
-    """Return whether the settings have a limit that the search over thresholds leaves out, other than `but`."""
+    """Return whether the settings have a limit, other than `but`, that the search over thresholds ignores."""
     return any(settings[name] != off for name, off in OFF.items() if name != but)
 
 

@@ -94,7 +94,7 @@ class SizedSearch(NumericSearch):
         return children
 
     def has_large_leaves(self, order: np.ndarray, tree: Any) -> bool:
-        """Return whether each leaf of a tree has the least weight, or there is only one."""
+        """Return whether each leaf of a tree weighs at least `least`; True for a single leaf."""
         return tree is None or self._fits(order[0], tree)
 
     def _fits(self, rows: np.ndarray, tree: Any) -> bool:
@@ -104,7 +104,7 @@ class SizedSearch(NumericSearch):
         return self._fits(rows[low], tree[2]) and self._fits(rows[~low], tree[3])
 
     def _single_splits(self, order: np.ndarray) -> SingleSplits:
-        """Return the thresholds of each feature whose children have the least weight, and the best of them."""
+        """Return the thresholds of each feature whose children both weigh at least `least`, and the best of them."""
         every = super()._single_splits(order)
         positions = np.zeros_like(every.positions)
         sizes = np.zeros_like(every.sizes)

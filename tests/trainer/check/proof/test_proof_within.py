@@ -303,7 +303,7 @@ def test_a_step_about_taller_trees_hides_none_that_says_more():
 
 
 def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
-    """A step about taller trees shows what holds for those of the depth, beside another step that shows less."""
+    """A step about taller trees counts for those of the depth if it shows more than the other step."""
     X = np.array(list(itertools.product((False, True), repeat=3)))
     y = X.sum(axis=1).astype(np.int32) % 2
     one = np.ones(8, np.int64)
