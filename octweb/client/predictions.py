@@ -53,7 +53,7 @@ class AnsweredRows(Sequence[Prediction]):
     model, name, version : str, str, int
         The model that answered.
     certificate : dict
-        What is proved of its tree: `guarantee`, `status`, `gap`, `proved_optimal`.
+        Claim about its tree: `guarantee`, `status`, `gap`, `proved_optimal`.
     """
 
     def __init__(self, pages: Sequence[Mapping[str, Any]]) -> None:

@@ -94,7 +94,7 @@ def _why_not(choice: OneStandardErrorChoice, score: Score, measure: Measure) -> 
     if score.columns != chosen.columns:
         return f"{same}, but it asks more columns in one question"
     if score.claim != chosen.claim:
-        return f"{same}, but less is proved of it"
+        return f"{same}, but less is proved about it"
     return f"as large, and not {measure.better}"
 
 

@@ -50,12 +50,12 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
         )
     if method.guarantee is Guarantee.SPLITS:
         return Standing(
-            right=right, more="Each question is the best for its rows; nothing is proved of the whole tree."
+            right=right, more="Each question is the best for its rows; nothing is proved about the whole tree."
         )
     if method.guarantee is Guarantee.SUBTREES:
         parts = parts_claim({**facts, "guarantee": method.guarantee})
         proved = "Small subtrees are proved at the end of the run." if parts is None else parts.sentence
-        return Standing(right=right, more=f"{proved} Nothing is proved of the whole tree.")
+        return Standing(right=right, more=f"{proved} Nothing is proved about the whole tree.")
     if method.guarantee is not Guarantee.TREE:
         return Standing(right=right, more="How many more are possible is not known: this method proves nothing.")
     objective = facts.get("objective")

@@ -160,7 +160,7 @@ def test_every_other_candidate_says_why_it_is_not_recommended(
     )
     assert (
         why({"accuracies": wide}, {"accuracies": wide}, **proved)
-        == "about as accurate and as large, but less is proved of it"
+        == "about as accurate and as large, but less is proved about it"
     )
     assert (
         why({"accuracies": low}, {"accuracies": wide})

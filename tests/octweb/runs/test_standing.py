@@ -55,10 +55,10 @@ def test_closed_gap_is_proved():
         ({"finished": True}, "No tree."),
         ({"tree": record(8, 2)}, "How many more are possible is not known yet."),
         ({"method": "cart", "tree": record(8, 2)}, "this method proves nothing."),
-        ({"method": "bivariate", "tree": record(8, 2)}, "nothing is proved of the whole tree."),
+        ({"method": "bivariate", "tree": record(8, 2)}, "nothing is proved about the whole tree."),
         (
             {"method": "local-search", "tree": record(8, 2)},
-            "at the end of the run. Nothing is proved of the whole tree.",
+            "at the end of the run. Nothing is proved about the whole tree.",
         ),
         (
             {"weight": "w", "progress": {"bound": 0.9}, "tree": record(8, 2, incumbent=0.8)},

@@ -225,7 +225,7 @@ METHOD = Method(
     warm_start=True,
     size_hint="Thousands of rows, tens of columns, many classes.",
     good_for="Many classes, and trees deeper than a search of all trees can prove.",
-    claim="Proves of each small subtree that no other small tree in its place is better; the tree as a whole is not proved.",
+    claim="Proves for each small subtree that no other small tree in its place is better; the tree as a whole is not proved.",
     parameters=(
         having(DEPTH, default=10),
         AUTO_LEAF_PENALTY,
