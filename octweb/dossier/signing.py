@@ -114,7 +114,7 @@ def read_public(pem: bytes) -> Ed25519PublicKey:
     except ValueError as error:
         raise BadKey(f"This is not a public key in PEM form: {error}.") from error
     if not isinstance(key, Ed25519PublicKey):
-        raise BadKey("This key is of another kind than Ed25519.")
+        raise BadKey("This key is not an Ed25519 key.")
     return key
 
 

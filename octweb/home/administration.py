@@ -205,7 +205,7 @@ def _send_link(request: HttpRequest) -> str:
     """Return a link to a new password for an account."""
     user = _user(request)
     if not user.is_active:
-        raise Conflict("This account has no access. Give it back first.")
+        raise Conflict("This account has no access. Restore its access first.")
     _log(request, user, CHANGE, "link to a new password")
     return _password_link(request, user)
 

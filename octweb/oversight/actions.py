@@ -48,8 +48,8 @@ def state_oversight(model: TreeModel, *, by: Any, values: Mapping[str, Any]) -> 
 def finish_review(model: TreeModel, *, by: Any, finding: str, review_on: date | None = None) -> Oversight:
     """Record the result of a review, and set the date of the next one. Return the oversight.
 
-    Without `review_on`, the next one is `review_days` later, if they are set. Raises ValidationError without a finding,
-    and Conflict if the model is not approved.
+    Without `review_on`, the next one is `review_days` later, if they are set. Raises ValidationError without a finding
+    or for an invalid date, and Conflict if the model is not approved.
     """
     finding = finding.replace("\x00", "").strip()
     if not finding:
@@ -87,7 +87,7 @@ def _check(values: Mapping[str, Any]) -> None:
     review_on = values.get("review_on")
     today = timezone.localdate()
     if review_on and not today <= review_on <= today + timedelta(days=MAX_DAYS):
-        wrong["review_on"] = f"{review_on} is not within the next {MAX_DAYS // 365} years. Name a later day."
+        wrong["review_on"] = f"{review_on} is not within the next {MAX_DAYS // 365} years. Name today or a day within them."
     days = values.get("review_days")
     if days is not None and not 1 <= days <= MAX_DAYS:
         wrong["review_days"] = f"{days} is not a number of days from 1 to {MAX_DAYS:,}."

@@ -104,7 +104,7 @@ class Privacy(APIView):
 
     @extend_schema(
         operation_id="privacy",
-        parameters=[OpenApiParameter("user", str, description="a user name; for administrators only")],
+        parameters=[OpenApiParameter("user", str, description="a user name; only administrators may name others")],
         responses={200: HoldingSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request) -> Response:
@@ -154,7 +154,7 @@ class DatasetErasure(GenericAPIView):
     )
     @idempotent
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        """Store a version without the rows. With `remove`, no stored file has them afterwards."""
+        """Store a version without the rows. With `remove`, remove the stored files of all visible versions that have one of them."""
         dataset = self.get_object()
         form = ErasureRequestSerializer(data=request.data)
         form.is_valid(raise_exception=True)

@@ -160,7 +160,7 @@ def _tokens(user: Any | None, now: datetime) -> Holding:
 def _messages(user: Any | None, now: datetime) -> Holding:
     return Holding(
         key="messages", title="Messages", about=USERS,
-        what="Names of ended runs and of models with an alarm, sent by e-mail or to an address of the user.",
+        what="Names of ended runs, and of models with an alarm or a due review, sent by e-mail or to an address of the user.",
         count=_count(_owned(Delivery, user)),
         until=f"{_days(MESSAGE_LIFE.days)} after they were sent.",
         erased="A worker removes them when they expire.",
@@ -239,8 +239,8 @@ def _dossiers(user: Any | None, now: datetime) -> Holding:
         key="dossiers", title="Dossiers", about=PERSONS,
         what="No rows. Counts of rows and the range of each column, texts of the owner, and names of the reviewers.",
         count=_count(dossiers),
-        until="30 days after it was made; the last one of each model as long as the model.",
-        erased="It goes with its model.",
+        until="30 days after they were made; the last one of each model as long as the model.",
+        erased="They are deleted with their model.",
     )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def all_windows(browser: Any) -> Windows:
 
 @pytest.fixture
 def windows(all_windows: Windows) -> Iterator[Windows]:
-    """Lend windows to a test, and take them back when it ends."""
+    """Provide windows for one test, and reset them when it ends."""
     yield all_windows
     all_windows.give_back()
 

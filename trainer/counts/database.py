@@ -163,7 +163,7 @@ class PostgresSource(QuerySource):
         return self._cursor.fetch_record_batch()
 
 
-# the class that reads the databases of a URL's scheme
+# URL scheme → class that reads such databases
 SCHEMES: dict[str, type[QuerySource]] = {
     "duckdb": DuckSource,
     "postgresql": PostgresSource,

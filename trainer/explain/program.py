@@ -207,7 +207,7 @@ class _Program:
         return True
 
     def _steps_away(self, v: Variables, at: int) -> Expression:
-        """Return an expression that can be 1 only if `v` is another integer than `at`."""
+        """Return an expression that can be 1 only if `v` is an integer other than `at`."""
         column = int(v.columns[0])
         low = self.model.lower[column]
         high = self.model.upper[column]

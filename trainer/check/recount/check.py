@@ -104,7 +104,7 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
 def _read_text(path: Path) -> dict[str, Any]:
     def refuse(name: str) -> None:
         raise ModelFileError(
-            f"The model file is damaged: {name} is not a number of JSON. Give the file as octweb wrote it."
+            f"The model file is damaged: {name} is not a JSON number. Give the file as octweb wrote it."
         )
 
     def once(members: list[tuple[str, Any]]) -> dict[str, Any]:

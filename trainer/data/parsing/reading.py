@@ -307,7 +307,7 @@ class ColumnParsing:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
-                f"The reading of the table is damaged: {error}. Write the file that has it again."
+                f"The record of how the table was read is damaged: {error}. Create its file again."
             ) from error
 
 
