@@ -1,4 +1,4 @@
-"""Ask for pages and calls of this installation inside this process, and report those that fail."""
+"""Request pages and calls of this installation inside this process, and report those that fail."""
 
 from __future__ import annotations
 

@@ -87,7 +87,9 @@ def _check(values: Mapping[str, Any]) -> None:
     review_on = values.get("review_on")
     today = timezone.localdate()
     if review_on and not today <= review_on <= today + timedelta(days=MAX_DAYS):
-        wrong["review_on"] = f"{review_on} is not within the next {MAX_DAYS // 365} years. Name today or a day within them."
+        wrong["review_on"] = (
+            f"{review_on} is not within the next {MAX_DAYS // 365} years. Name today or a day within them."
+        )
     days = values.get("review_days")
     if days is not None and not 1 <= days <= MAX_DAYS:
         wrong["review_days"] = f"{days} is not a number of days from 1 to {MAX_DAYS:,}."

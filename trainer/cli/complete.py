@@ -59,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="why you have a wish, above all for a class set by hand; kept with the wish in the model file",
     )
     parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
-    parser.add_argument("--name", default="", help="a name, kept in the model file")
+    parser.add_argument("--name", default="", help="a name, stored in the model file")
     parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
     parser.add_argument("--proof", metavar="FILE", help="where to write a proof of the bound that 'verify' checks")
     parser.add_argument(

@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--classes", metavar="A,B", help="the names of the classes in the order of the source, such as no,yes"
     )
-    parser.add_argument("--name", default="", help="a name, kept in the model file")
+    parser.add_argument("--name", default="", help="a name, stored in the model file")
     parser.add_argument(
         "--compare",
         action="store_true",

@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
     parser.add_argument("--schema", metavar="FILE", help="JSON list of columns: name, kind, missing, unit, role")
     parser.add_argument("--base", metavar="MODEL.json", help="the version that the editing begins with")
-    parser.add_argument("--name", default="", help="a name, kept in the model files")
+    parser.add_argument("--name", default="", help="a name, stored in the model files")
     parser.add_argument("--requests", required=True, metavar="FILE", help="a file that grows by one line per question")
     parser.add_argument("--progress", required=True, metavar="FILE", help="where answers are appended")
 

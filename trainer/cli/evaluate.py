@@ -83,7 +83,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="MODEL.json", help="train the one method on all rows that are not held out, and write it"
     )
-    parser.add_argument("--name", default="", help="a name, kept in that model file")
+    parser.add_argument("--name", default="", help="a name, stored in that model file")
     parser.add_argument("--output", metavar="FOLDER", help="write results.md, results.csv and results.html there")
     parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 

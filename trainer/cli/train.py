@@ -73,7 +73,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a model to begin with, for the methods that can (`methods` lists them)",
     )
     parser.add_argument("--sha256", help="refuse the data unless their file has this digest")
-    parser.add_argument("--name", default="", help="a name, kept in the model file")
+    parser.add_argument("--name", default="", help="a name, stored in the model file")
     parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
     parser.add_argument(
         "--proof",

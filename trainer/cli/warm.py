@@ -8,7 +8,7 @@ from trainer.cli.command import CommandError, Options
 from trainer.registry import precompiled_ids
 from trainer.training.warm_up import warm
 
-HELP = "Train a tiny tree with every method that has compiled kernels; they are then kept in NUMBA_CACHE_DIR."
+HELP = "Train a tiny tree with every method that has compiled kernels; they are cached in NUMBA_CACHE_DIR."
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -207,7 +207,7 @@ class FittedTree:
         Parameters
         ----------
         path : str or Path, optional
-            The proof is kept in this file, for `octweb verify --proof`.
+            The proof is written to this file, for `octweb verify --proof`.
 
         Returns
         -------

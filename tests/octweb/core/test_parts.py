@@ -35,7 +35,7 @@ def test_killed_part_is_restarted_until_limit(capsys):
             command._look_after(part)
             assert part.process.pid != before.pid
             assert part.process.poll() is None
-        assert capsys.readouterr().err.count("The worker 1 ended by itself (status -9); it is started again.") == 4
+        assert capsys.readouterr().err.count("The worker 1 ended unexpectedly (status -9); it is restarted.") == 4
         part.process.kill()
         part.process.wait()
         with pytest.raises(CommandError, match="The worker 1 ended 5 times within 10 minutes"):

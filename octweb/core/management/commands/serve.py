@@ -124,9 +124,9 @@ class Command(BaseCommand):
         if not part.may_start(time.monotonic()):
             raise CommandError(
                 f"The {part.name} ended {MOST_STARTS} times within {START_WINDOW / 60:g} minutes (status {status}); "
-                "all of octweb was stopped. The lines above say why."
+                "octweb was stopped. The lines above state the reason."
             )
-        self.stderr.write(f"The {part.name} ended by itself (status {status}); it is started again.")
+        self.stderr.write(f"The {part.name} ended unexpectedly (status {status}); it is restarted.")
         part.start()
 
 
@@ -181,7 +181,9 @@ def _free_port(host: str, port: int, skip: bool) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise CommandError(f"Port {port} is taken ({error.strerror}). Choose another: {ANOTHER_PORT}") from error
+            raise CommandError(
+                f"Port {port} cannot be used ({error.strerror}). Choose another: {ANOTHER_PORT}"
+            ) from error
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from octweb.core.walk import failing_addresses
 
 
 class Command(BaseCommand):
-    help = "Check the installation, back it up, migrate the database, and ask for its main pages."
+    help = "Check the installation, back it up, migrate the database, and request the main pages."
     requires_system_checks = ()
 
     def add_arguments(self, parser):
