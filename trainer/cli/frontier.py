@@ -114,7 +114,7 @@ def _frontier_parameters(method: Method, options: Options) -> dict[str, Any]:
         raise ParameterError({unsupported[0]: "the frontier does not support it. Leave it out, or use 'train'."})
     depth = settings["depth"]
     if depth is None:
-        raise ParameterError({"depth": "choose a number. The frontier does not support 'none'."})
+        raise ParameterError({"depth": "the frontier needs a number of questions, not 'none'."})
     most = min(1 << depth, MOST_LEAVES)
     return {"leaf_penalty": 0.0} | raw | {"max_leaves": raw.get("max_leaves") or most}
 
