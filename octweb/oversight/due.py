@@ -29,7 +29,7 @@ def oversight_of(model: TreeModel) -> Oversight:
 
 
 def with_triggers(models: QuerySet[Any]) -> QuerySet[Any]:
-    """Annotate models with what makes them due: `review_on`, `alarm_since` and `data_since`, null where it does not apply.
+    """Annotate models with what makes them due: `review_on`, `alarm_since` and `data_since`, or null.
 
     Only approved models are due. The date of a data set is that of the first later version since the last review, or
     since the training.

@@ -154,7 +154,7 @@ class DatasetErasure(GenericAPIView):
     )
     @idempotent
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        """Store a version without the rows. With `remove`, remove the stored files of all visible versions that have one of them."""
+        """Store a version without the rows. With `remove`, remove the files of all visible versions that have one."""
         dataset = self.get_object()
         form = ErasureRequestSerializer(data=request.data)
         form.is_valid(raise_exception=True)

@@ -31,7 +31,7 @@ def privacy(request: HttpRequest) -> HttpResponse:
 
 
 def chosen_user(user: Any, name: str) -> Any | None:
-    """Return the user of a list. None means the whole installation. Raises Http404 for a user whom the reader may not see."""
+    """Return the user of a list; None means the whole installation. Raises Http404 if `user` may not see that user."""
     if not name:
         return None if user.is_staff else user
     chosen = get_user_model().objects.filter(username=name).first()

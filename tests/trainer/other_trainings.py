@@ -1,4 +1,4 @@
-"""Print the kernels that trainings still compile after the methods on the command line were warmed, as JSON: kernel → trainings.
+"""Print as JSON (kernel → trainings) what trainings compile after the methods on the command line were warmed.
 
 other_trainings.py METHOD ... [--only METHOD]    (a script of its own: what a process has compiled, it has compiled for good)
 """

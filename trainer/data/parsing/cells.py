@@ -118,7 +118,7 @@ class Cells:
 
     @cached_property
     def empty_numbers(self) -> BoolArray:
-        """Boolean mask of the words that mean an empty cell in a numeric column: marks, and words such as `-` or `unknown`."""
+        """Boolean mask of the words that mean an empty cell in a numeric column, such as marks, `-` or `unknown`."""
         out = self.marks.copy()
         for i in np.flatnonzero(~(out | self.numbers | self.truths)):
             out[i] = is_missing_word(self.word(i))

@@ -150,7 +150,7 @@ def _open_ids(marks: Any) -> list[int]:
 
 
 def best_by_leaves(problem: Problem, settings: Settings, monitor: Monitor) -> list[SizedDraft]:
-    """Return the best tree found with at most 1, 2, … leaves. Each leaf penalty has a search, whose tree is pruned, too."""
+    """Return the best tree found with at most 1, 2, … leaves: the prunings of a search for each leaf penalty."""
     rows = rank_rows(problem)
     leaf = DraftLeaf()
     best = {1: SizedDraft(1, problem.n - problem.correct(problem.tree(leaf)), leaf)}

@@ -45,7 +45,7 @@ class SubtreeSearch:
         return part
 
     def open_nodes(self, order: np.ndarray, shape: Shape, depth: int = 0) -> bool | tuple[bool | None, object, object]:
-        """Return whether the subtree of each node is proved, nested like the tree; None for subtrees higher than `height`."""
+        """Return whether each subtree is proved, nested like the tree; None for those higher than `height`."""
         part = self.subproblems.evaluate(order, shape)
         assert part is not None
         proved = None

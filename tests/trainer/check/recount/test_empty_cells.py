@@ -69,7 +69,7 @@ def column(name: str, values: list[float | None]) -> Column:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> EmptyCellFiles:
-    """Provide a tree that splits on `a`, with its empty cells on the left, and then on `b`, which has none in training."""
+    """Provide a tree that splits on `a`, with its empty cells on the left, and on `b`, which has none in training."""
     a = [1, 2, 3, 4, 5, 6, None, None, 7, 8, 9, 10]
     b = [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 1]
     y = [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 1, 1]
