@@ -47,7 +47,7 @@ def opened(browser):
 
 
 def finds(page, word: str) -> None:
-    """The first page that the site's search finds has the word in its URL. While it is typed, others may come first."""
+    """Check that the first page that the site's search finds has the word in its URL. While it is typed, others may come first."""
     box = page.locator("input.md-search__input")
     box.click()
     box.press_sequentially(word)

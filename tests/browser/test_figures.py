@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 
 def specimens():
-    """Figures by name: trees of several sizes, every kind of split, and the frontier."""
+    """Return figures by name: trees of several sizes, every kind of split, and the frontier."""
     six = tree_of(6, classes=2, seed=6)
     figures = {
         "tree-6": tree_figure(six, path=six.path_to(six.leaves[-1].id), chosen=2),

@@ -40,7 +40,7 @@ def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
 
 
 def small_table_with_gaps() -> tuple[Table, Labels]:
-    """The small table, with an empty width in each seventh row, from which methods learn a side."""
+    """Return the small table, with an empty width in each seventh row, from which methods learn a side."""
     table, labels = small_table()
     width = table.columns[0]
     values = np.where(np.arange(len(table)) % 7 == 0, np.nan, width.values)

@@ -42,14 +42,14 @@ def test_the_document_is_made_without_a_warning(capsys):
 
 
 def served_model(owner, staff, dataset) -> TreeModel:
-    """Model that is approved and served, in version 1."""
+    """Return a model that is approved and served, in version 1."""
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="served")
     registry.ask_for_approval(model, by=owner)
     return registry.approve(model, by=staff, publish=True)
 
 
 def ids(owner, staff) -> dict[str, str]:
-    """Id of one object of each kind, by the first part of its URL. Otherwise most requests would get a 404."""
+    """Return the id of one object of each kind, by the first part of its URL, so that few requests get a 404."""
     dataset = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t")
     rows = ContentFile(CSV.encode(), name="rows.csv")

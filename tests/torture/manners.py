@@ -232,7 +232,7 @@ def _is_free(port: int) -> bool:
 
 @contextlib.contextmanager
 def _small_disk() -> Iterator[Path | None]:
-    """Folder on a separate disk of DISK_MB, or None if this user may not mount one."""
+    """Provide a folder on a separate disk of DISK_MB, or None if this user may not mount one."""
     folder = Path(tempfile.mkdtemp(prefix="octweb-disk-"))
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(folder)]
     mounted = shutil.which("mount") and subprocess.run(command, capture_output=True).returncode == 0

@@ -185,7 +185,7 @@ def test_the_words_of_a_bar():
 
 
 def hard():
-    """Rows and classes for which a search takes far longer than any test."""
+    """Return rows and classes for which a search takes far longer than any test."""
     r = np.random.default_rng(3)
     return r.normal(size=(2_000, 12)), r.integers(0, 2, 2_000)
 

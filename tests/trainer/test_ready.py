@@ -41,7 +41,7 @@ print(json.dumps(compiled))
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    """Code of the prediction kernel, compiled in a separate process and stored where a package would contain it."""
+    """Provide the code of the prediction kernel, compiled in a separate process and stored where a package would contain it."""
     folder = tmp_path_factory.mktemp("shipped")
     code = "from pathlib import Path; from tools.ready import copy_code; import trainer.tree.route as r; import numpy as np; "
     code += f"r.apply(r.flatten([(None, -1, -1)], ()), np.ones((1, 1))); copy_code(Path({str(folder)!r}))"

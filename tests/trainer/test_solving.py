@@ -44,7 +44,7 @@ def problem(method: str) -> Problem:
 
 
 def compiling(done: threading.Event, draft=None):
-    """A search that reports the draft, and then waits for a compiler."""
+    """Return a search that reports the draft, and then waits for a compiler."""
 
     def solve(problem, settings, monitor):
         if draft is not None:

@@ -67,7 +67,7 @@ def test_every_row_ends_in_the_leaf_of_the_kernel(count):
 
 
 def tree_row(row, tree):
-    """Codes beyond the categories are -1 for the engine, and go the same way."""
+    """Return the row with -1 for codes beyond the categories, which the engine sends the same way."""
     row = row.copy()
     for j, column in enumerate(tree.schema):
         if column.kind is ColumnKind.CATEGORICAL and row[j] >= len(column.categories):

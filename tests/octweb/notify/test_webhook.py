@@ -225,7 +225,7 @@ def test_which_addresses_are_public(address, public):
 
 
 def documented_check():
-    """Function that docs/security.md gives to receivers."""
+    """Return the function that docs/security.md gives to receivers."""
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?def is_genuine.*?)^```", page, re.MULTILINE | re.DOTALL)
     names: dict = {}

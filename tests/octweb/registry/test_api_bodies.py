@@ -197,7 +197,7 @@ def test_texts_as_polars_writes_them(client_of, owner, model, expected):
 
 
 def views(length: int, count: int) -> pa.Array:
-    """Views of the same text, which is there only once."""
+    """Return views of one text, which is stored only once."""
     one = pa.array(["x" * length], pa.string_view())
     view = one.buffers()[1].to_pybytes()[:16]
     return pa.Array.from_buffers(pa.string_view(), count, [None, pa.py_buffer(view * count), one.buffers()[2]])

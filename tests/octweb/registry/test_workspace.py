@@ -38,7 +38,7 @@ def _media(media):
 
 @pytest.fixture
 def table(owner):
-    """Data set of 400 rows with ties, empty cells in a column without a split, and a column left out of the training."""
+    """Provide a data set of 400 rows with ties; a column with empty cells is left out of the training."""
     rng = np.random.default_rng(7)
     X = rng.integers(0, 30, (400, 2)) / 2
     town = rng.choice(["north", "south", "east", ""], 400)

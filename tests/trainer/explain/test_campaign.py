@@ -113,7 +113,7 @@ def leaves_the_grid(flip) -> bool:
 
 
 def check_total(other, flip, least):
-    """The flip of the smallest total has another answer and costs `least`, the least of the grid, None if the grid has none."""
+    """Check that the flip of the smallest total has another answer and costs `least`, the least of the grid (None: no flip)."""
     assert other
     if leaves_the_grid(flip):
         assert least is None or flip.distance <= least + 1e-9

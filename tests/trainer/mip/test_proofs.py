@@ -43,7 +43,7 @@ def bound_of(found: list[Finding]) -> str:
 
 
 def answers_and_colours(seed: int) -> str:
-    """Yes/no answers and categories, with no other numbers."""
+    """Return a table of yes/no answers and categories, without other numbers."""
     rng = np.random.default_rng(seed)
     lines = ["first,second,third,colour,class"]
     for _ in range(30):

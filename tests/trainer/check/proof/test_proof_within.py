@@ -317,7 +317,7 @@ def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
 
 
 def judge_changes(space: ProofSpace, proof: Lines, optimum: Fraction, most: int = 100) -> None:
-    """No change of a proof may make it prove something false."""
+    """Check that no change of a proof makes it prove something false."""
     scale = proof[0]["scale"]
     assert accepted(space, [{**proof[0], "goal": proof[0]["goal"] + scale}, *proof[1:]]) is None
     higher = [

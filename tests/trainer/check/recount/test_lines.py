@@ -72,7 +72,7 @@ def test_columns_become_whole_numbers_as_they_are_written():
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory):
-    """Tree of lines for more rows than a simple search of all pairs of points could handle: the document and the file."""
+    """Provide document and file of a tree of lines, with more rows than a search of all pairs of points can handle."""
     folder = tmp_path_factory.mktemp("plane")
     rng = np.random.default_rng(11)
     points = rng.normal(size=(ROWS, 2)).round(3)

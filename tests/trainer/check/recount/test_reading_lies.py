@@ -19,7 +19,7 @@ TABLE = ["Report of the year", "", "price;when;at;debt;zip;class"]
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """File with a title, a footer and columns of every kind of parsing, and the document of a model on it."""
+    """Provide a file with a title, a footer and columns of every kind of parsing, and a model document on it."""
     folder = tmp_path_factory.mktemp("reading")
     rng = np.random.default_rng(4)
     lines = list(TABLE)
