@@ -79,7 +79,8 @@ class SpoolWriter:
     def append(self, kind: FrameKind, body: bytes, rows: int, schema: tuple[bytes, bytes]) -> None:
         """Write a frame. Precede it with the schema (key and content) if the file does not contain it yet.
 
-        Raises SpoolFull if the frame could not be written or synced. A part of a frame is never kept.
+        Raises SpoolFull if the frame could not be written or synced. A part of a frame is never kept. A frame that was
+        written but not synced is: the collector may have read it already, so no other frame may have its numbers.
         """
         with self._lock:
             if self._full:
@@ -93,6 +94,8 @@ class SpoolWriter:
                 if schema[0] not in self._schemas:
                     parts = frame(FrameKind.SCHEMA, schema[1], self._seq, 0) + parts
                 self._write(parts)
+                self._schemas.add(schema[0])
+                self._seq += rows
                 if settings.RECORD_SYNC == "call":
                     os.fdatasync(self._fd)
             except OSError as error:
@@ -100,8 +103,6 @@ class SpoolWriter:
                 raise SpoolFull(
                     "There is no answer, because the server cannot write its record. Try again later; tell an administrator."
                 ) from error
-            self._schemas.add(schema[0])
-            self._seq += rows
 
     def close(self) -> None:
         """End the stream with a frame that tells the collector that it is complete."""

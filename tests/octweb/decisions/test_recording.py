@@ -167,6 +167,25 @@ def test_no_answer_without_room_for_its_record(recorded, client_of, owner, setti
     assert len(payloads()) == 2
 
 
+def test_failed_sync_does_not_number_two_records_alike(recorded, client_of, owner, settings, monkeypatch):
+    settings.RECORD_SYNC = "call"
+    client = client_of(owner, scope="predict")
+    path = f"/api/v1/models/{recorded.pk}/predict/"
+    sync = os.fdatasync
+
+    def fail(fd):
+        raise OSError("the disk does not answer")
+
+    monkeypatch.setattr(os, "fdatasync", fail)
+    assert post(client, path, {"rows": [ROW]}).status_code == 503
+    monkeypatch.setattr(os, "fdatasync", sync)
+    answer = post(client, path, {"rows": [ROW]}).json()["predictions"][0]
+    collecting.collect()
+    decisions = ChainEntry.objects.filter(kind="decision")
+    assert decisions.filter(key=answer["decision"]).count() == 1
+    assert decisions.count() == 2
+
+
 def test_subject_that_is_too_long_is_refused(recorded, client_of, owner):
     path = f"/api/v1/models/{recorded.pk}/predict/"
     answer = post(client_of(owner), path, {"rows": [ROW]}, **{"Octweb-Subject": "x" * 65})
