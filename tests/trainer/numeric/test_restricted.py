@@ -18,7 +18,7 @@ from tests.trainer.test_goal import random_case
 from trainer import make_classifier
 from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
-from trainer.errors import InfeasibleError, ParameterError
+from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.numeric import restricted
 from trainer.families.numeric.limits import WholeTreeLimits
 from trainer.families.numeric.paths import PathRules
@@ -352,6 +352,16 @@ def test_too_many_thresholds_give_a_tree_within_the_limits_and_a_bound(rows, mon
     assert "these rows have" in few.certificate_.note
     assert few.certificate_.objective <= best.objective < few.certificate_.bound == free.objective
     assert few.predict(rows[0])[rows[1]].mean() >= 0.97
+
+
+def test_limits_that_few_thresholds_cannot_meet_are_not_called_impossible(monkeypatch):
+    """The split below the last seven rows meets the recalls. It is no quantile, and its leaf costs more than it gains."""
+    X = np.arange(40.0)[:, None]
+    y = np.where(X[:, 0] < 33, "a", "b")
+    monkeypatch.setattr(restricted, "MOST_SEARCHED", 10)
+    monkeypatch.setattr(restricted, "FEW_QUESTIONS", 2)
+    with pytest.raises(SolverError, match="but one may exist: these rows have 39 thresholds"):
+        make_classifier("exact-numeric", depth=1, leaf_penalty=0.4, recall="a: 1; b: 1").fit(X, y)
 
 
 def test_count_of_optima_over_too_many_thresholds_says_what_to_do(rows, monkeypatch):

@@ -12,7 +12,7 @@ from trainer.certificate import Status
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.editing.bench import Bench
-from trainer.errors import DataError, ParameterError, SolverError
+from trainer.errors import DataError, InfeasibleError, ParameterError, SolverError
 from trainer.families.numeric.limits import LIMITS, OFF, LimitedIncumbent
 from trainer.methods.base import Method, NotProved, ProofSteps, Settings, Solution
 from trainer.methods.capabilities import Role
@@ -70,9 +70,10 @@ def solve_within(problem: Problem, settings: Settings, relaxed: Solution, incumb
     InfeasibleError
         No tree is within the limits.
     SolverError
-        The search was stopped before it had a tree.
+        The search was stopped before it had a tree, or found none over some of too many thresholds.
     """
     solution = None
+    number = 0
     note = ""
     monitor = incumbent.monitor
     if not monitor.stopped():
@@ -82,7 +83,10 @@ def solve_within(problem: Problem, settings: Settings, relaxed: Solution, incumb
             solution = _solve_unless_stopped(method, questions, search_settings, monitor)
         else:
             few, few_settings = _with_few_thresholds(problem, search_settings)
-            found = _solve_unless_stopped(method, few, method.settings(few_settings), _TreesMonitor(monitor))
+            try:
+                found = _solve_unless_stopped(method, few, method.settings(few_settings), _TreesMonitor(monitor))
+            except InfeasibleError:  # trees over the other thresholds may be within the limits
+                found = None
             if found is not None:
                 incumbent.offer(found.draft)
             note = (
@@ -93,6 +97,11 @@ def solve_within(problem: Problem, settings: Settings, relaxed: Solution, incumb
         return replace(solution, encoded_features=relaxed.encoded_features)
     if solution is not None:
         incumbent.offer(solution.draft)
+    if incumbent.draft is None and note and not monitor.stopped():
+        raise SolverError(
+            f"No tree within the limits was found, but one may exist: these rows have {number:,} thresholds, and all trees over at most "
+            f"{MOST_SEARCHED:,} are searched. Relax a limit, or allow a deeper tree."
+        )
     if incumbent.draft is None:
         raise SolverError("The search was stopped before it found a tree within the limits. Give it more time.")
     bounds = [s.bound for s in (relaxed, solution) if s is not None and s.bound is not None]
