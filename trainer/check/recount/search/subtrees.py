@@ -139,18 +139,31 @@ class _Subtrees:
 
     def work(self, height: int) -> float:
         """Return the size of the search."""
-        pairs = float(self.size**2) if height > 1 else float(self.size)
+        if height < 2:
+            return float(len(self.features) * self.W.size)
         if self.size * len(self.rows) > CELLS:
             return float("inf")
-        return pairs * self.W.size * (self.size if height > 2 else 1)
+        return float(self.size**2) * self.W.size * (self.size if height > 2 else 1)
 
     def least(self, height: int) -> int:
         """Return the least cost of a subtree of at most this height."""
+        if height < 2:
+            return self._least_of_one(height)
         yes = [
             x > level for x, levels in zip(self.features, self.levels, strict=True) for level in levels[:-1].tolist()
         ]
         answers = answer_matrix(yes, self.rows, float)
         return self._least(answers, self.W, height)
+
+    def _least_of_one(self, height: int) -> int:
+        """Return the least cost of a subtree of at most one question, without a column for each question."""
+        total = self.W.sum(axis=0)
+        best = self._leaf_costs(total[None])[0]
+        for x in self.features if height else ():
+            order = np.argsort(x, kind="stable")
+            ends = np.flatnonzero(x[order[:-1]] < x[order[1:]])
+            best = min(best, self._split_costs(total, total - np.cumsum(self.W[order], axis=0)[ends]))
+        return best
 
     def _least(self, answers: np.ndarray, W: np.ndarray, height: int) -> int:
         total = W.sum(axis=0)
