@@ -16,6 +16,7 @@ from tests.trainer.oracles.missing import least_cost, partitions, random_table
 from trainer import CartClassifier, LocalSearchClassifier
 from trainer.certificate import Guarantee, Limits, Status
 from trainer.check.recount import verdict
+from trainer.check.recount.search import subtrees
 from trainer.families.local import method as local_search
 from trainer.families.local.search import SubtreeSearch
 from trainer.families.local.starts import grown_trees, shape_of
@@ -193,6 +194,27 @@ def test_stopped_search_keeps_its_tree_and_claims_less():
     assert tree.n_leaves >= 1
 
 
+def test_stopped_search_moves_no_split(monkeypatch):
+    X, y = wave()
+    settings = OWN.settings({"leaf_penalty": 0.004, "depth": 8})
+    problem = pose(*table_of(X, y), settings)
+    monitor = Monitor()
+    subproblems = Subproblems(problem, rank_rows(problem), 1, monitor)
+    shape = shape_of(next(grown_trees(problem, settings, 1, monitor)), problem, subproblems)
+    monitor.stop(Status.TIME_LIMIT)
+    moved = []
+    monkeypatch.setattr(SubtreeSearch, "_move_split", lambda self, order, part: moved.append(part) or part)
+    part = SubtreeSearch(subproblems, 8, 2).improve(shape, lambda part: None)
+    assert part == subproblems.evaluate(subproblems.rows.order, shape)
+    assert not moved
+
+
+@pytest.mark.parametrize("min_leaf", [121, 241])
+def test_smallest_leaf_above_half_of_the_rows_gives_a_proved_leaf(min_leaf):
+    certificate = LocalSearchClassifier(depth=2, leaf_penalty=0.004, min_leaf=min_leaf).fit(*wave()).certificate_
+    assert certificate.leaves == certificate.subtrees == certificate.subtrees_proved == 1
+
+
 def test_warm_start_is_a_start():
     X, y = wave()
     table, labels = table_of(X, y)
@@ -229,6 +251,18 @@ def test_lie_about_a_node_is_refuted(honest, tmp_path):
             node["id"],
             [(f.claim, f.detail) for f in found if f.verdict == "refuted"],
         )
+
+
+def test_large_node_is_checked_without_a_column_for_each_question(honest, tmp_path, monkeypatch):
+    """Trees of one question are compared, so a lie about the lowest questions is still refuted."""
+    document, data = honest
+    monkeypatch.setattr(subtrees, "CELLS", 10)
+    monkeypatch.delattr(subtrees, "answer_matrix")
+    assert claims(findings(document, data, tmp_path)) == ["cannot be judged"]
+    nodes = document["nodes"]
+    low = [v["id"] for v in nodes if "split" in v and not any("split" in nodes[v[s]] for s in ("left", "right"))]
+    for node in low:
+        assert claims(findings(collapse(copy.deepcopy(document), node), data, tmp_path)) == ["refuted"]
 
 
 def collapse(document, at):

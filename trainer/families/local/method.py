@@ -61,7 +61,8 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Improve trees from several starts and return the best one, with the subtrees that are proved."""
     monitor.report(phase="search")
     rows = rank_rows(problem)
-    if not len(rows.rank) or len(np.unique(rows.y)) < 2:
+    is_small = int(rows.weights.sum()) < 2 * settings["min_leaf"]  # no split leaves `min_leaf` on both sides
+    if not len(rows.rank) or len(np.unique(rows.y)) < 2 or is_small:
         return Solution(draft=DraftLeaf(), encoded_features=len(rows.rank), evidence=(_evidence(settings, [], 0),))
     found = _search(problem, settings, rows, monitor)
     draft, marks = _draft(problem, rows, found.part.shape, found.search)

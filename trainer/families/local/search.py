@@ -30,9 +30,7 @@ class SubtreeSearch:
         Reports the tree after each round. Higher subtrees are replaced only once no lower one can be improved.
         """
         order = self.subproblems.rows.order
-        part = self.subproblems.evaluate(order, shape)
-        if part is None:
-            part = self.subproblems.leaf(order)
+        part = self._count(order, shape)
         report(part)
         for height in range(1, self.height + 1):
             for _ in range(MOST_ROUNDS):
@@ -45,23 +43,32 @@ class SubtreeSearch:
         return part
 
     def open_nodes(self, order: np.ndarray, shape: Shape, depth: int = 0) -> bool | tuple[bool | None, object, object]:
-        """Return whether each subtree is proved, nested like the tree; None for those higher than `height`."""
-        part = self.subproblems.evaluate(order, shape)
-        assert part is not None
+        """Return whether the subtree of each node is proved, nested like the tree; None above the height of the search."""
         proved = None
         if height_of(shape) <= self.height:
+            part = self._count(order, shape)
             proved = self.subproblems.is_proved(order, self._height_at(depth, self.height), part)
         if not isinstance(shape, tuple):
             return bool(proved)
         low, high = self.subproblems.divide(order, shape[0], shape[1])
         return proved, self.open_nodes(low, shape[2], depth + 1), self.open_nodes(high, shape[3], depth + 1)
 
+    def _count(self, order: np.ndarray, shape: Shape) -> CountedSubtree:
+        """Return the subtree with its errors and leaves; a leaf if one of its leaves is lighter than `min_leaf`."""
+        part = self.subproblems.evaluate(order, shape)
+        return self.subproblems.leaf(order) if part is None else part
+
     def _height_at(self, depth: int, height: int) -> int:
         return min(height, self.depth - depth)
 
     def _visit(self, order: np.ndarray, shape: Shape, depth: int, height: int) -> CountedSubtree:
-        """Return the subtree of a node after one round of replacements, children before parents."""
+        """Return the subtree of a node after one round of replacements, children before parents; unchanged if stopped."""
+        stopped = self.subproblems.monitor.stopped
+        if stopped():
+            return self._count(order, shape)
         part = self._visit_children(order, shape, depth, height)
+        if stopped():
+            return part
         if isinstance(part.shape, tuple) and height_of(part.shape) > height:
             part = self._move_split(order, part)
             if order.size > WIDE:
