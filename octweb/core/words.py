@@ -9,7 +9,7 @@ GLOSSARY = {
     "approved": "An administrator has looked at the model and let it be used: everyone with a token can call it. Serving it under a name is a step of its own.",
     "best tree so far": "The tree with the highest objective that a search has found so far. Papers call it the incumbent.",
     "bound": "A number that no tree of the search space can exceed. It falls while the search goes on; where it meets the best tree so far, that tree is proved optimal.",
-    "claim": "What was proved about a tree, and over which search space: proved optimal, a gap, some of its questions proved, or nothing (heuristic). A claim is about the training rows, not about new ones.",
+    "claim": "What was proved about a tree, and over which search space: proved optimal, a gap, some of its questions or small subtrees proved, or nothing (heuristic). A claim is about the training rows, not about new ones.",
     "confusion matrix": "A table of rows by actual class and by answer. On the diagonal, the answer is right.",
     "cross-validation": "The rows are divided into folds; each fold is predicted by a tree that was trained on the others. So every row is predicted once by a tree that had not seen it.",
     "depth": "The largest number of questions on a path from the first question to an answer.",
