@@ -215,6 +215,12 @@ def test_smallest_leaf_above_half_of_the_rows_gives_a_proved_leaf(min_leaf):
     assert certificate.leaves == certificate.subtrees == certificate.subtrees_proved == 1
 
 
+def test_rows_of_one_class_give_a_proved_leaf():
+    X, y = wave()
+    certificate = LocalSearchClassifier(leaf_penalty=0.004).fit(X, np.zeros_like(y)).certificate_
+    assert certificate.leaves == certificate.subtrees == certificate.subtrees_proved == 1
+
+
 def test_warm_start_is_a_start():
     X, y = wave()
     table, labels = table_of(X, y)
@@ -298,7 +304,16 @@ def collapse(document, at):
 
 @pytest.mark.parametrize(
     ("change", "value"),
-    [("subtrees_proved", -1), ("subtrees", 1), ("height", 1), ("open", [999]), ("open", [1, 1]), ("kind", "greedy")],
+    [
+        ("subtrees_proved", -1),
+        ("subtrees", 1),
+        ("height", 1),
+        ("open", [999]),
+        ("open", [1, 1]),
+        ("kind", "greedy"),
+        ("starts", 5),
+        ("starts", "all"),
+    ],
 )
 def test_contradiction_about_subtrees_is_refuted(honest, tmp_path, change, value):
     document, data = copy.deepcopy(honest[0]), honest[1]

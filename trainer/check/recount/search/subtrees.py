@@ -36,7 +36,7 @@ def check_subtrees(model: dict[str, Any], rows: ModelTable, counts: Counts) -> l
     heights = _heights(model["nodes"])
     limit = int(active_parameter(model, "height") or 0)
     small = [i for i, height in enumerate(heights) if height <= limit]
-    trouble = _trouble(parts, small, limit)
+    trouble = _trouble(parts, small, limit) or _starts_trouble(parts, int(active_parameter(model, "starts") or 0))
     claimed = [i for i in small if i not in parts[0]["open"]] if parts and not trouble else []
     if trouble or (certificate.get("subtrees"), certificate.get("subtrees_proved")) != (len(small), len(claimed)):
         words = trouble or f"{len(claimed)} of {len(small)} small subtrees are claimed to be proved."
@@ -57,6 +57,14 @@ def _trouble(parts: Sequence[dict[str, Any]], small: Sequence[int], limit: int) 
     if sorted(set(parts[0]["open"]) & set(small)) != list(parts[0]["open"]):
         return "The list of open subtrees names a node twice, or a higher subtree, or is not in order."
     return ""
+
+
+def _starts_trouble(parts: Sequence[dict[str, Any]], wanted: int) -> str:
+    """Return a contradiction of the number of finished starts, empty if there is none; a start tree is one more start."""
+    number = parts[0]["starts"] if parts else 0
+    if type(number) is int and 0 <= number <= wanted + 1:
+        return ""
+    return f"The parameters ask for {wanted} starts, not {str(number)[:20]}."
 
 
 def _heights(nodes: Sequence[dict[str, Any]]) -> list[int]:
