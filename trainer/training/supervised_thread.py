@@ -37,7 +37,8 @@ _threads: list[threading.Thread] = []
 
 def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Return the solution of the method, or raise its error."""
-    if np.unique(problem.y).size < 2 and not method.complete:
+    counts_subtrees = method.guarantee is Guarantee.SUBTREES  # its own leaf states that it is proved
+    if np.unique(problem.y).size < 2 and not method.complete and not counts_subtrees:
         # with a single class, a leaf is optimal for every method
         correct = 1.0 - float(problem.leaf_penalty)
         proved = method.guarantee is Guarantee.TREE
