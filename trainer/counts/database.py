@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
@@ -17,6 +18,8 @@ from trainer.data.formats.parquet_file import arrow_pieces
 from trainer.errors import DataError, ParameterError
 
 INSTALL = "Install it with pip install 'octweb[databases]'."
+# signs that end the user and the password of a URL, or are an error in them
+UNESCAPED = re.compile(r"[@/?#\[\]]|%(?![0-9A-Fa-f]{2})")
 
 
 class QuerySource(Source):
@@ -63,25 +66,31 @@ class QuerySource(Source):
             for rows in arrow_pieces(self._batches(column_names)):
                 yield SourcePiece(part=0, start=rows_before, rows=rows)
                 rows_before += len(rows)
-        except _driver(self.driver).Error as error:
+        except (_driver(self.driver).Error, pa.ArrowException, OSError) as error:  # the last two come from batches
             raise DataError(f"The query of '{self.label}' failed: {_first_line(error)}. Correct the query.") from error
         if not rows_before:
             raise DataError(f"The query of '{self.label}' returns no rows. Correct the query.")
 
     def _batches(self, column_names: Collection[str] | None) -> Iterator[pa.RecordBatch]:
-        query = self._query
+        quoted = "*"
         if column_names is not None:
             present = [name for name in self._columns() if name in column_names]
+            if not present:
+                raise DataError(
+                    f"The query of '{self.label}' has none of the columns that are needed. Correct the query."
+                )
             quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in present)
-            query = f"SELECT {quoted} FROM (\n{query}\n) AS rows_of_the_query"  # noqa: S608 - the user's own query, read-only
-        for batch in self._read(query):
+        for batch in self._read(self._select(quoted)):
             if batch.num_rows:
                 yield _plain(batch)
 
     def _columns(self) -> list[str]:
         """Return the names of the query's columns."""
-        query = f"SELECT * FROM (\n{self._query}\n) AS rows_of_the_query LIMIT 0"  # noqa: S608 - see above
-        return list(self._read(query).schema.names)
+        return list(self._read(self._select("*") + " LIMIT 0").schema.names)
+
+    def _select(self, columns: str) -> str:
+        """Return a query of some columns. Only a SELECT can be a subquery, so COPY and other commands fail."""
+        return f"SELECT {columns} FROM (\n{self._query}\n) AS rows_of_the_query"  # noqa: S608 - the user's own query, read-only
 
     @abstractmethod
     def _label(self, url: str) -> str:
@@ -118,16 +127,17 @@ class DuckSource(QuerySource):
         if path and not Path(path).is_file():
             raise DataError(f"There is no database '{path}'. Correct the path.")
         connection = _driver(self.driver).connect(path or ":memory:", read_only=bool(path))
+        connection.execute("SET TimeZone = 'UTC'")  # times are those of UTC, as PostgreSQL gives them
         return connection.begin()
 
     def _version(self) -> str:
         return str(_driver(self.driver).__version__)
 
     def _read(self, query: str) -> pa.RecordBatchReader:
-        relation = self._connection.sql(query)
-        if relation is None:
-            raise DataError(f"The query of '{self.label}' returns no table. Write a SELECT.")
-        return relation.to_arrow_reader(PIECE)
+        kinds = [statement.type.name for statement in self._connection.extract_statements(query)]
+        if kinds != ["SELECT"]:  # DuckDB would execute the others, too
+            raise DataError(f"The query of '{self.label}' is not one SELECT. Write one SELECT.")
+        return self._connection.sql(query).to_arrow_reader(PIECE)
 
 
 class PostgresSource(QuerySource):
@@ -137,7 +147,18 @@ class PostgresSource(QuerySource):
     driver = "adbc_driver_postgresql.dbapi"
 
     def _label(self, url: str) -> str:
-        parts = urlsplit(url)
+        user = url.partition("://")[2].rpartition("@")[0]
+        if "://" not in url or UNESCAPED.search(user):  # errors would show a part of the password
+            raise ParameterError(
+                {
+                    "source": "a URL has the form postgresql://user@host/database. Put the password into PGPASSWORD, or write its "
+                    "signs @ / ? # [ ] % as %40 %2F %3F %23 %5B %5D %25."
+                }
+            )
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise ParameterError({"source": f"the URL is wrong: {error}. Correct its host."}) from error
         return f"postgresql://{parts.hostname or ''}{parts.path}"
 
     def _connect(self, url: str) -> Any:
@@ -184,8 +205,13 @@ def _driver(module: str) -> Any:
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch with the stored values of types that Arrow does not know, such as numbers of PostgreSQL as text."""
-    columns = [column.storage if isinstance(column.type, pa.BaseExtensionType) else column for column in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    return pa.RecordBatch.from_arrays([_stored(column) for column in batch.columns], names=batch.schema.names)
+
+
+def _stored(column: pa.Array) -> pa.Array:
+    if isinstance(column.type, pa.UuidType):
+        return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+    return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
 
 
 def _first_line(error: Exception) -> str:

@@ -99,7 +99,9 @@ def test_types_that_only_databases_have_are_read_as_numbers_or_text(tmp_path):
         ("SELECT * FROM loans WHERE a > 99", "returns no rows"),
         ("DROP TABLE loans", "query of 'bank.duckdb' failed"),
         ("BEGIN", "query of 'bank.duckdb' failed"),
+        ("SELECT * FROM loans) AS a; SELECT * FROM (SELECT 1", "not one SELECT"),
         ("SELECT [1] AS list, * FROM loans", "neither number nor text"),
+        ("SELECT INTERVAL 1 DAY AS pause, * FROM loans", "'pause' has the type .*, which is neither number nor text"),
     ],
 )
 def test_queries_that_cannot_be_counted_are_refused(database, tmp_path, query, words):
@@ -107,6 +109,39 @@ def test_queries_that_cannot_be_counted_are_refused(database, tmp_path, query, w
         counted(database, tmp_path / "counts", query=query)
     assert not (tmp_path / "counts").exists()
     assert counted(database, tmp_path / "counts", query=ALL).rows
+
+
+@pytest.mark.parametrize("query", ["COPY (SELECT 1 AS class) TO '{}'", "ATTACH '{}' AS other; SELECT 1 AS class"])
+def test_a_query_of_duckdb_that_writes_a_file_is_refused(tmp_path, query):
+    pytest.importorskip("duckdb", reason="DuckDB is not installed (requirements-databases.txt)")
+    with pytest.raises(DataError, match="query of 'duckdb'"):
+        counted("duckdb:", tmp_path / "counts", query=query.format(tmp_path / "written"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_recount_of_a_query_without_the_columns_says_so(database, of_file):
+    model = train_counts(of_file, {"leaf_penalty": 0.01}).model
+    with (
+        open_source(database, query="SELECT 1 AS other") as source,
+        pytest.raises(DataError, match="none of the columns"),
+    ):
+        recount(model, source)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://anna:ge/heim@127.0.0.1:1/bank",
+        "postgresql://anna:ge@heim@127.0.0.1:1/bank",
+        "postgresql://anna:ge%heim@127.0.0.1:1/bank",
+        "postgresql://anna:ge[heim@127.0.0.1:1/bank",
+        "postgres:anna:geheim@127.0.0.1/bank",
+    ],
+)
+def test_no_part_of_a_password_with_special_signs_is_shown(tmp_path, url):
+    with pytest.raises(ParameterError, match="PGPASSWORD") as caught:
+        counted(url, tmp_path / "counts", query=ALL)
+    assert "heim" not in str(caught.value)
 
 
 def test_a_database_without_query_and_a_query_without_database_are_refused(tmp_path):
@@ -146,8 +181,16 @@ def test_postgresql_counts_as_its_rows_in_a_file(of_file, rows, tmp_path):
     assert "@" not in counts.source
     numbers = "SELECT a::numeric(9, 2), b::numeric, c::real, colour, same, person, class FROM loans_of_a_test"
     assert same_counts(counted(url, tmp_path / "numbers", query=numbers, folds=2, key=KEY), of_file)
-    with pytest.raises(DataError, match="read-only transaction"):
-        counted(url, tmp_path / "other", query="DELETE FROM loans_of_a_test RETURNING *")
+    uuids = "SELECT md5(a::text)::uuid AS token, * FROM loans_of_a_test"
+    assert counted(url, tmp_path / "uuids", query=uuids, key="token", folds=2).rows == counts.rows
+    refused = [
+        "DELETE FROM loans_of_a_test RETURNING *",
+        "COPY loans_of_a_test TO PROGRAM 'cat'",
+        "SELECT 1 / (a - a) AS class FROM loans_of_a_test",
+    ]
+    for query in refused:
+        with pytest.raises(DataError, match="failed"):
+            counted(url, tmp_path / "other", query=query)
 
 
 def test_a_database_that_is_down_is_reported_without_its_password(tmp_path):

@@ -19,6 +19,7 @@ from trainer.data.formats.file_bytes import ARROW_MAGIC, PARQUET_MAGIC, ReadLimi
 from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable, as_text, first_of, flat, too_long
 from trainer.errors import DataError
 
+UNREADABLE = (pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_interval)
 NUMBER_LIKE = r"^[+-]?[0-9]|^(?i:true|false)$"
 PARQUET = DetectedFormat(
     format="parquet",
@@ -260,7 +261,7 @@ def _schema_problems(schema: pa.Schema, rows: int) -> list[str]:
             problems.append(f"The name '{name}' appears {times} times. Rename all but one.")
     for field in schema:
         inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if pa.types.is_nested(inner) or pa.types.is_binary(inner) or pa.types.is_large_binary(inner):
+        if any(test(inner) for test in UNREADABLE):
             problems.append(
                 f"Column '{field.name}' has the type {field.type}, which is neither number nor text. Leave it out."
             )
