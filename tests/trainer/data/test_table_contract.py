@@ -175,6 +175,36 @@ def test_ranks_that_do_not_fit_are_refused(kind, words, tmp_path):
         load(path, target="y", given=ParsingChoices(kinds={"level": kind}))
 
 
+def test_ranks_of_numbers_are_the_same_at_every_door(tmp_path):
+    """A number is looked up among the ranks, and never taken for a rank."""
+    grades = [[10, 2, 1][i % 3] for i in range(60)]
+    frame = pd.DataFrame({"grade": grades, "y": ["yes" if grade == 2 else "no" for grade in grades]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    given = ParsingChoices(kinds={"grade": "ranks:2<10<1"})
+    table, labels, _ = load(tmp_path / "t.parquet", target="y", given=given)
+    assert table.columns[0].values[:3].tolist() == [2, 1, 3]
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model
+    save(model, tmp_path / "m.json")
+    assert verdict(verify(tmp_path / "m.json", tmp_path / "t.csv")) != "refuted"
+    answers = frame["y"].tolist()
+    for ending in ("csv", "parquet"):
+        assert predict_file(model, tmp_path / f"t.{ending}", io.StringIO()).correct == 60
+    predictor = TreePredictor(model)
+    loaded = trainer.load(tmp_path / "m.json")
+    for cells in (grades, [float(grade) for grade in grades], [str(grade) for grade in grades]):
+        assert predictor.predict([{"grade": cell} for cell in cells]).tolist() == answers
+        assert loaded.predict(pd.DataFrame({"grade": cells})).tolist() == answers
+        assert loaded.predict(pl.DataFrame({"grade": cells})).tolist() == answers
+    for unknown in (3, "3"):
+        for predict in (
+            lambda cell: predictor.predict([{"grade": cell}]),
+            lambda cell: loaded.predict(pd.DataFrame({"grade": [cell]})),
+        ):
+            with pytest.raises(ValueError, match=r"'grade' is read as the ranks of 2<10<1, but has '3'"):
+                predict(unknown)
+
+
 def ordered_chunk(order):
     return pa.DictionaryArray.from_arrays(pa.array([k % len(order) for k in range(6)]), pa.array(order), ordered=True)
 

@@ -23,6 +23,7 @@ PLAIN = "plain"
 ASK = "ask"
 RANKS = "ranks"  # a kind of the user: categories become their ranks, from 1
 BETWEEN_RANKS = "<"
+NUMERIC = re.compile(r"[+-]?[0-9.]+")
 LISTED = 20
 
 
@@ -72,6 +73,11 @@ class ColumnReading:
         if self.date is not None:
             what = "times of day" if self.date.form == TIME else f"dates, {self.date.form}"
             return what + (" with times of day" if self.date.clock else "")
+        if self.ranks_numbers:
+            words = sorted(
+                self.spellings, key=lambda word: int(self.spellings[word])
+            )  # a database may lose their order
+            return f"the ranks of {BETWEEN_RANKS.join(words)[:200]}"
         return {PLAIN: "as it stands", TEXT: "text", ASK: "not decided"}[self.taken_for]
 
     @property
@@ -151,15 +157,22 @@ class ColumnReading:
             return None if plain is None else (plain,)
         if self.date is not None:
             return self.date.values(word)
+        if self.ranks_numbers and word and word not in self.spellings:
+            return None
         return (self.spellings.get(word, word),)
+
+    @cached_property
+    def ranks_numbers(self) -> bool:
+        """Whether some words with a rank are numbers, as in "0<1<2+". Another number is then no rank."""
+        ranks = {str(rank) for rank in range(1, len(self.spellings) + 1)}
+        return set(self.spellings.values()) == ranks and any(NUMERIC.fullmatch(word) for word in self.spellings)
 
     def columns(self, column: pa.Array) -> tuple[tuple[pa.Array, ...], np.ndarray, Cells | None]:
         """Return the plain columns, the mask, bool (n,), of cells that do not fit the format (null in the columns), and the cells."""
         nothing = np.zeros(len(column), bool)
         if self.taken_for in (TEXT, ASK) or not self.special:
             return (column,), nothing, None
-        has_words = pa.types.is_string(column.type) or (self.spellings and pa.types.is_dictionary(column.type))
-        if not has_words and self.date is None:
+        if not pa.types.is_string(column.type) and self.date is None and not self.spellings:
             return (column,), nothing, None  # typed columns hold numbers already
         cells = Cells.of(column)
         marks = cells.empty_numbers if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)

@@ -57,6 +57,8 @@ def _plain_row(columns: Sequence[ColumnReading], i: int, row: dict[str, Any]) ->
             out |= dict(zip(column.names, _values(column, i, cell), strict=True))
         elif isinstance(cell, str):
             out[column.name] = _values(column, i, cell)[0]
+        elif column.ranks_numbers and type(cell) in (int, float):
+            out[column.name] = _values(column, i, str(cell).removesuffix(".0"))[0]
     return out
 
 
