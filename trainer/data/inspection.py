@@ -47,10 +47,16 @@ SHOWN = 4
 FEWEST_RANKS = 3  # the order of two categories is of no use
 FEWEST_DAYS = 5  # fewer different integers may be codes that look like dates
 WRITTEN_TOGETHER = "yyyymmdd"
-DATE_NAME = re.compile(r"date|day|datum|birth|geburt", re.IGNORECASE)
+# "update", "candidate", "holiday", "birthplace" and "sales per day" are no dates
+DATE_NAME = re.compile(
+    r"(?<!(?i:up))(?<!(?i:man))(?<!(?i:candi))(?<!(?i:vali))(?i:date|datum|geburtstag|birthday)(?![a-z])"
+    r"|(?<![A-Za-z])(?<!(?i:per)[ _.-])(?i:day|dob|birth)$"
+)
 SPREADSHEET_ORIGIN = datetime.date(1899, 12, 30)
 SPREADSHEET_DAYS = (10_000, 60_000)  # the days 1927-05-18 to 2064-04-08
 RANGE = re.compile(r"([0-9]{1,9}) ?[-–] ?([0-9]{1,9})")
+# phone numbers, long postal codes and addresses of computers; times that begin with a year are none of these
+DIGIT_GROUPS = re.compile(r"(?!(19|20)[0-9]{2})(?=(.*[0-9]){9})[+(]*[0-9][0-9 ()/.-]*|[0-9]{1,3}(\.[0-9]{1,3}){3}")
 MOST_STRAY = 20  # with more different words among numbers, no remedy is proposed
 
 
@@ -421,7 +427,7 @@ def _unread_values(table: InspectedTable) -> Iterable[IntakeFinding]:
                 mend={"column": guess.name, "kind": f"date:{forms[0]}"} if len(forms) == 1 else {},
                 if_nothing=if_nothing,
             )
-        elif _is_in_unknown_form(reading) and not all(map(_is_range, words)):
+        elif _is_in_unknown_form(reading) and not all(map(_is_range, words)) and not _are_names(words):
             yield IntakeFinding(
                 kind="unread_numbers",
                 column=guess.name,
@@ -440,6 +446,11 @@ def _is_range(word: str) -> bool:
     """Return whether a word is a range of numbers, such as 30-34."""
     match = RANGE.fullmatch(word)
     return match is not None and int(match[1]) < int(match[2])
+
+
+def _are_names(words: Sequence[str]) -> bool:
+    """Return whether nearly all words are names made of digits, such as phone numbers."""
+    return sum(DIGIT_GROUPS.fullmatch(word) is not None for word in words) >= 0.9 * len(words)
 
 
 def _named(words: Sequence[str], counts: Mapping[str, int]) -> str:

@@ -643,7 +643,13 @@ def test_numbers_that_may_be_dates_are_found(tmp_path, name):
         assert f"{name} month" in load(path, target="y", given=ParsingChoices(kinds={name: kind}))[0].names
 
 
-@pytest.mark.parametrize(("name", "first"), [("rides", 20_210_001), ("days", 3), ("distance", 20_000)])
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("rides", 20_210_001), ("days", 3), ("distance", 20_000), ("update_count", 20_000), ("birthplace population", 20_000),
+        ("holiday budget", 20_000), ("salary_per_day", 20_000),
+    ],
+)  # fmt: skip
 def test_other_integers_are_no_dates(tmp_path, name, first):
     path = table_of(tmp_path / "t.csv", **{name: [first + i * 337 % 9_001 for i in range(N)]})
     assert "dates_as_numbers" not in {kind for kind, _ in kinds_of(inspect(path, target="y"))}
@@ -672,6 +678,15 @@ def test_texts_that_may_be_dates_or_numbers_are_found(tmp_path, name):
 
 def test_ranges_of_numbers_are_categories(tmp_path):
     path = table_of(tmp_path / "t.csv", v=[f"{5 * (i % 12)}-{5 * (i % 12) + 4}" for i in range(N)])
+    assert "unread_numbers" not in {kind for kind, _ in kinds_of(inspect(path, target="y"))}
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["0{0:03d} 248{0:04d}", "+49 697 77{0:05d}", "266-904-{0:04d}", "(266) 904-{0:04d}", "52541-{0:04d}", "10.0.7.{0}"],
+)
+def test_phone_numbers_and_addresses_are_no_unread_numbers(tmp_path, form):
+    path = table_of(tmp_path / "t.csv", v=[form.format(i) for i in range(N)])
     assert "unread_numbers" not in {kind for kind, _ in kinds_of(inspect(path, target="y"))}
 
 
