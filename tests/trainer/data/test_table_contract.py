@@ -205,6 +205,26 @@ def test_ranks_of_numbers_are_the_same_at_every_door(tmp_path):
                 predict(unknown)
 
 
+@pytest.mark.parametrize("word", ["NaT", "\\N", "-", "unknown", "NULL", ""])
+@pytest.mark.parametrize("column", ["day", "length"])
+def test_words_for_missing_are_empty_at_every_door(word, column, tmp_path):
+    days = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2021" for i in range(60)]
+    frame = pd.DataFrame(
+        {"day": days, "length": [f"{i % 7},5 cm" for i in range(60)], "y": ["ab"[i % 7 > 3] for i in range(60)]}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table, labels, _ = load(tmp_path / "t.csv", target="y")
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
+    save(model, tmp_path / "m.json")
+    row = {"day": days[0], "length": "1,5 cm"} | {column: word}
+    pd.DataFrame([row, {"day": days[0], "length": "1,5 cm"}]).to_csv(tmp_path / "p.csv", index=False)
+    out = io.StringIO()
+    predict_file(model, tmp_path / "p.csv", out)
+    of_file = out.getvalue().splitlines()[1].split(",")[1]
+    assert TreePredictor(model).predict([row]).tolist() == [of_file]
+    assert trainer.load(tmp_path / "m.json").predict(pd.DataFrame([row])).tolist() == [of_file]
+
+
 def ordered_chunk(order):
     return pa.DictionaryArray.from_arrays(pa.array([k % len(order) for k in range(6)]), pa.array(order), ordered=True)
 

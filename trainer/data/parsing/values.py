@@ -9,6 +9,7 @@ from typing import Any
 from trainer.data.parsing.cells import MARKS, WHOLE_WORD
 from trainer.data.parsing.column import ColumnReading
 from trainer.data.parsing.reading import ColumnParsing
+from trainer.data.parsing.words import is_missing_word
 from trainer.errors import RowError
 
 WEEKDAY = " weekday"
@@ -17,8 +18,8 @@ WEEKDAY = " weekday"
 def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequence[Any]:
     """Return the rows with plain values in the model's columns; raise RowError for a text that does not fit the file's format.
 
-    JSON numbers do not change, except that a date column refuses them. Without a reading, the rows are returned
-    unchanged.
+    JSON numbers do not change, except that a date column refuses them and ranks of numbers replace them. Without a reading, the rows are
+    returned unchanged.
     """
     columns = [column for column in ColumnParsing.from_json(reading).columns.values() if column.special]
     if not columns or not isinstance(rows, list | tuple):
@@ -65,8 +66,9 @@ def _plain_row(columns: Sequence[ColumnReading], i: int, row: dict[str, Any]) ->
 def _values(column: ColumnReading, i: int, cell: Any) -> list[Any]:
     """Return the values of the columns derived from a cell; None if it is missing."""
     word = cell.strip() if isinstance(cell, str) else cell
-    gap = word is None or word == "" or word in column.missing or ((column.number or column.date) and word in MARKS)
-    if gap:
+    is_parsed = column.number is not None or column.date is not None
+    gap = word is None or word == "" or word in column.missing
+    if gap or (is_parsed and isinstance(word, str) and (word in MARKS or is_missing_word(word))):
         return [None] * len(column.names)
     texts = column.texts(word) if isinstance(word, str) else None
     if texts is None:
