@@ -84,7 +84,7 @@ class RemoteDataset(Resource):
         target : str, optional
             The column that trees predict.
         kinds : mapping from str to str, optional
-            Column to "numeric", "categorical" or "binary".
+            Column to "numeric", "categorical", "binary" or "ranks".
         ignore : sequence of str
             Columns that no tree may ask.
         mend : sequence of findings
@@ -120,7 +120,8 @@ class RemoteDataset(Resource):
             change["missing_words"] = list(mend["missing"])
         if "merge" in mend:
             change["merge"] = True
-        if "column" not in mend or not change:
+        is_of_upload = str(mend.get("kind", "")).startswith("date:")  # stored rows keep their days as they were read
+        if "column" not in mend or not change or is_of_upload:
             raise ValueError(
                 f"'{finding['kind']}' cannot be mended by the client: {finding['sentence']} Change the file and upload it again."
             )

@@ -38,6 +38,7 @@ from octweb.datasets.serializers import (
     RowsSerializer,
     VersionSerializer,
 )
+from trainer.data.parsing.column import RANKS
 from trainer.errors import DataError
 from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 
@@ -215,7 +216,9 @@ def _parsing_choices(changes: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the choices about cells in a change, in the form of `ParsingChoices.to_json`."""
     merge: dict[str, Any] = {change["name"]: {} for change in changes if change.get("merge")}
     missing = {change["name"]: change["missing_words"] for change in changes if change.get("missing_words")}
-    return {what: by_column for what, by_column in (("merge", merge), ("missing", missing)) if by_column}
+    ranks = {change["name"]: RANKS for change in changes if change.get("kind") == RANKS}
+    choices = (("merge", merge), ("missing", missing), ("kinds", ranks))
+    return {what: by_column for what, by_column in choices if by_column}
 
 
 def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
@@ -226,7 +229,8 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
             ignored.add(change["name"])
         elif change.get("role") == "feature":
             ignored.discard(change["name"])
-    kinds = {c["name"]: ColumnKind(c["kind"]) for c in changes if "kind" in c}
+    stated = {c["name"]: c["kind"] for c in changes if "kind" in c}
+    kinds = {name: ColumnKind.NUMERIC if kind == RANKS else ColumnKind(kind) for name, kind in stated.items()}
     # a column that becomes a feature again needs a kind; without one, it would stay ignored
     for change in changes:
         if change.get("role") == "feature" and change["name"] not in kinds:

@@ -16,7 +16,7 @@ from trainer.data.inspection import SEVERITIES
 from trainer.data.parsing import EVERY, ParsingChoices
 from trainer.data.parsing import ColumnParsing as TableReading
 from trainer.data.parsing.codes import MOST
-from trainer.data.parsing.column import kind_of
+from trainer.data.parsing.column import RANKS, kind_of
 from trainer.data.parsing.given import WORDS
 from trainer.errors import DataError
 from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
@@ -212,7 +212,11 @@ class ColumnChangeSerializer(serializers.Serializer):
     """A change of one column."""
 
     name = StrictTextField()
-    kind = serializers.ChoiceField([str(k) for k in ColumnKind], required=False)
+    kind = serializers.ChoiceField(
+        [*(str(k) for k in ColumnKind), RANKS],
+        required=False,
+        help_text="ranks: categories in the order that the file declares",
+    )
     missing_policy = serializers.ChoiceField([str(p) for p in MissingPolicy], required=False)
     unknown = serializers.ChoiceField(
         [str(p) for p in UnknownPolicy],

@@ -36,6 +36,9 @@ def test_findings_are_mended_by_one_change_per_column(played):
     }
     with pytest.raises(ValueError, match="'no_header' cannot be mended by the client: The first line is a row"):
         dataset.confirm(mend=[{"kind": "no_header", "sentence": "The first line is a row.", "mend": {"header": False}}])
+    dates = {"kind": "unread_dates", "sentence": "Two digits.", "mend": {"column": "day", "kind": "date:mm/dd/yy"}}
+    with pytest.raises(ValueError, match="'unread_dates' cannot be mended by the client: Two digits"):
+        dataset.confirm(mend=[dates])
 
 
 def test_findings_without_a_remedy_change_nothing(played):

@@ -130,9 +130,21 @@ def test_api_reads_ranks_at_upload_and_afterwards(owner, media):
     later = Dataset.objects.get(pk=post(owner, ordered_parquet(), "t.parquet", target="answer").json()["id"])
     [mend] = [own["mend"] for own in actions.findings(later) if own["kind"] == "ordered_categories"]
     actions.apply_remedy(later, mend)
-    for pk in (answer.json()["id"], later.pk):
+    changed = post(owner, ordered_parquet(), "t.parquet", target="answer").json()["id"]
+    columns = {"columns": [{"name": mend["column"], "kind": mend["kind"]}]}
+    assert api(owner).patch(f"{API}{changed}/", columns, format="json").status_code == 200
+    for pk in (answer.json()["id"], later.pk, changed):
         contract = api(owner).get(f"{API}{pk}/contract/").json()
         assert (contract["columns"][0]["kind"], contract["columns"][0]["spellings"]) == ("numeric", RANKS)
+
+
+def test_stored_dates_as_numbers_have_no_button(page, owner, media):
+    """Their form is decided at the upload, so a button could only refuse."""
+    rows = "".join(f"2021{1 + i % 12:02d}{1 + i % 28:02d},{i % 7},{'ab'[i % 3 > 0]}\n" for i in range(60))
+    pk = post(owner, f"shipped,n,answer\n{rows}".encode(), "t.csv", target="answer").json()["id"]
+    shown = page.get(reverse("datasets:detail", args=[pk])).content.decode()
+    assert "Dates as numbers" in shown
+    assert "Read as dates" not in shown
 
 
 def test_button_takes_an_identifier_back(page, media):
