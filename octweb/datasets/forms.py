@@ -129,6 +129,8 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
         data[f"{EMPTY_CODES}{name}"] = ", ".join(map(str, mend["missing"]))
     elif "role" not in mend and "kind" in mend:
         data[f"taken:{name}"] = str(mend["kind"])
+        if name in names:
+            data.pop(f"kind-{names.index(name)}", None)  # the page posts the kind that the column had before
     return data
 
 

@@ -113,9 +113,9 @@ def test_button_uses_a_declared_order(page, owner, media):
     shown = page.get(url)
     [finding] = [own for own in shown.context["findings"] if own["kind"] == "ordered_categories"]
     assert finding["button"] == "Use the order"
-    fields = {name: value for name, value in fields_of(shown).items() if name != "kind-0"}
-    again = page.post(url, fields | {"mend": finding["value"]})
+    again = page.post(url, fields_of(shown) | {"mend": finding["value"]})
     assert next(c["kind"] for c in again.context["columns"] if c["name"] == "level") == "numeric"
+    assert '<option value="ranks" selected>' in again.content.decode()
     assert "ordered_categories" not in {own["kind"] for own in again.context["findings"]}
     stored_fields = fields_of(again) | {"taken:level": "ranks", "confirm": "1", "name": "Ranked"}
     assert page.post(url, stored_fields).status_code == 302
