@@ -293,8 +293,8 @@ class BivariateTreeClassifier(TreeClassifier):
 class LocalSearchClassifier(TreeClassifier):
     """A deep tree in which exact searches replace small subtrees until no replacement helps.
 
-    Proves for each small subtree that no other small tree in its place is better; the tree as a whole is not proved.
-    Thousands of rows, tens of columns, many classes.
+    Proves for each small subtree that no other small tree in its place is better; the tree as a whole is not
+    proved. Thousands of rows, tens of columns, many classes.
 
     Parameters
     ----------
