@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,9 +20,9 @@ from octweb.datasets import actions, intake, reader
 from octweb.datasets.choice import choice_of
 from octweb.datasets.models import Dataset
 from octweb.datasets.stored import GONE, path_of, refuse_changed
-from octweb.datasets.versions import version_name
+from octweb.datasets.versions import version_name, without_counts
 from octweb.demo.visits import refuse_more
-from octweb.jobs.models import FINISHED
+from octweb.jobs.models import RunStatus
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.staged import lines_in, write_raw
 from trainer.errors import DataError
@@ -30,6 +31,7 @@ REASONS = ("request", "retention", "mistake")
 MAX_FOUND = 50  # a search that matches more rows must be narrower
 MAX_ERASED = 1_000  # rows of one call
 BATCH_ROWS = 50_000
+UNFINISHED = (RunStatus.QUEUED, RunStatus.RUNNING)
 # members of a profile without values of cells, except the classes
 AGGREGATES = (
     "classes", "class_counts", "baseline", "majority", "duplicate_rows", "conflicting_rows", "error_floor",
@@ -87,18 +89,22 @@ def versions_with(dataset: Dataset, numbers: Collection[int], *, by: Any) -> dic
     and those without a stored file, are left out. Raises DataError.
     """
     wanted = {row.cells for row in rows_at(dataset, numbers)}
+    names = _names_in(path_of(dataset.file))
     found = {dataset: sorted(set(numbers))}
     for relative in _relatives(dataset, by):
-        same = _numbers_of(relative, wanted)
+        same = _numbers_of(relative, names, wanted)
         if same:
             found[relative] = same
     return found
 
 
-def without_rows(dataset: Dataset, numbers: Collection[int], *, by: Any, why: str) -> Dataset:
+def without_rows(
+    dataset: Dataset, numbers: Collection[int], *, by: Any, why: str, remove: Collection[Dataset] = ()
+) -> Dataset:
     """Store the next version without some rows, and return it. The rest is read in the same way.
 
-    Raises DataError for unknown rows or reasons, for too many rows, and if the rest cannot be used.
+    The stored files of the versions `remove` are removed in the same transaction. Raises DataError for unknown rows or
+    reasons, for too many rows, and if the rest cannot be used, and Conflict like `remove_rows`. Then nothing is changed.
     """
     if why not in REASONS:
         raise DataError(f"'{why[:40]}' is not a reason. Reasons are {', '.join(REASONS)}.")
@@ -122,33 +128,55 @@ def without_rows(dataset: Dataset, numbers: Collection[int], *, by: Any, why: st
         write_raw(_without(intake.read_stored_rows(path), chosen), rest)
         size = dataset.profile.get("read_bytes")
         choice = choice_of(dataset.columns, dataset.target)
-        actions.fill(version, reader.describe(rest, choice, size, dataset.reading))
+        actions.fill(version, reader.describe(rest, choice, size, without_counts(dataset.reading)))
         actions.store(version, rest)
     with actions.removing_file_on_error(version), transaction.atomic():
         audit.hold()
         actions.insert(version)
         audit.record("rows erased", dataset, by=by, rows=len(chosen), why=why, version=str(version.pk))
+        for one in remove:
+            remove_rows(one, by=by, why=why)
     return version
 
 
 def remove_rows(dataset: Dataset, *, by: Any, why: str) -> None:
-    """Remove the stored file of a version for good, and its examples of cells. Name, counts and hash stay.
+    """Remove the stored file of a version for good, and all examples of cells. Name, counts and hash stay.
 
-    Raises Conflict while runs on it have not ended.
+    Raises Conflict while runs, experiments or workbenches on it have not ended.
     """
-    waiting = dataset.runs.exclude(status__in=FINISHED).count()
-    if waiting:
-        raise Conflict(f"{waiting} runs on {dataset} have not ended. Stop them, or wait, and erase again.")
     stored = (dataset.file.storage, dataset.file.name)
     with transaction.atomic():
         audit.hold()
+        refuse_unfinished(dataset)
         dataset.file = ""
-        dataset.columns = [column | {"examples": []} for column in dataset.columns]
+        dataset.columns = [column | {"examples": [], "reason": ""} for column in dataset.columns]
+        dataset.reading = _without_reasons(dataset.reading)
         profile = {name: dataset.profile[name] for name in AGGREGATES if name in dataset.profile}
         dataset.profile = profile | {"columns": [], "findings": [], "notes": []}
-        dataset.save(update_fields=["file", "columns", "profile"])
+        dataset.save(update_fields=["file", "columns", "profile", "reading"])
         audit.record("file erased", dataset, by=by, why=why)
         transaction.on_commit(partial(files.remove, *stored))
+
+
+def refuse_unfinished(dataset: Dataset) -> None:
+    """Raise Conflict while runs, experiments or workbenches on the data set have not ended."""
+    jobs = {
+        "Runs": dataset.runs.filter(status__in=UNFINISHED),
+        "Experiments": dataset.experiments.filter(candidates__status__in=UNFINISHED),
+        "Workbenches": dataset.workbenches.filter(status__in=UNFINISHED),
+    }
+    for words, waiting in jobs.items():
+        if waiting.exists():
+            raise Conflict(f"{words} on {dataset} have not ended. Stop them, or wait, and erase again.")
+
+
+def _without_reasons(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the column parsing without the reasons, because they quote cells."""
+    columns = {
+        name: {key: value for key, value in column.items() if key != "reason"}
+        for name, column in reading.get("columns", {}).items()
+    }
+    return {**reading, "columns": columns} if reading else {}
 
 
 def _relatives(dataset: Dataset, user: Any) -> Iterator[Dataset]:
@@ -165,18 +193,24 @@ def _relatives(dataset: Dataset, user: Any) -> Iterator[Dataset]:
                 yield relative
 
 
-def _numbers_of(dataset: Dataset, wanted: set[tuple[Any, ...]]) -> list[int]:
-    """Return the numbers of the rows of a version that are equal to one of these. [] if its file is gone."""
+def _numbers_of(dataset: Dataset, names: Sequence[str], wanted: set[tuple[Any, ...]]) -> list[int]:
+    """Return the numbers of the rows of a version that are equal to one of these, with cells in the order of `names`.
+
+    [] if its file is gone, or has other columns.
+    """
     try:
         path = path_of(dataset.file)
     except DataError:
         return []
+    order = _names_in(path)
+    if sorted(order) != sorted(names):
+        return []
+    places = [order.index(name) for name in names]
     found: list[int] = []
     for start, columns in _batches(path, None):
         mask = np.zeros(len(columns[0]), bool)
         for cells in wanted:
-            if len(cells) == len(columns):
-                mask |= np.logical_and.reduce([_is(c, v) for c, v in zip(columns, cells, strict=True)])
+            mask |= np.logical_and.reduce([_is(columns[p], v) for p, v in zip(places, cells, strict=True)])
         found += [int(n) + 1 for n in start + np.flatnonzero(mask)]
     return found
 
@@ -185,6 +219,9 @@ def _is(column: pa.Array, value: Any) -> np.ndarray:
     """Return which cells are this stored value, bool (n,)."""
     if value is None:
         return column.is_null().to_numpy(zero_copy_only=False)
+    if isinstance(value, float) and math.isnan(value):
+        is_float = pa.types.is_floating(column.type)
+        return _true(pc.is_nan(column)) if is_float else np.zeros(len(column), bool)
     try:
         scalar = pa.scalar(value, column.type)
     except (pa.ArrowException, TypeError, ValueError):  # the column has another type in this version
@@ -215,6 +252,13 @@ def _batches(path: Any, names: Sequence[str] | None) -> Iterator[tuple[int, list
                 columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
                 yield start, columns
                 start += len(batch)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(GONE) from error
+
+
+def _names_in(path: Any) -> list[str]:
+    try:
+        return list(pq.read_schema(path).names)
     except (OSError, pa.ArrowException) as error:
         raise DataError(GONE) from error
 

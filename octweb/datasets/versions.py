@@ -54,7 +54,7 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str, as
         source_name=source_name,
         name=version_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
-        reading=ReadOptions(kept=_without_counts(dataset.reading), columns=[c["name"] for c in dataset.columns]),
+        reading=ReadOptions(kept=without_counts(dataset.reading), columns=[c["name"] for c in dataset.columns]),
         before_store=partial(_succeed, dataset, as_it_is=as_it_is),
     )
 
@@ -168,8 +168,8 @@ def _mixed_columns(dataset: Dataset) -> dict[str, str]:
     return {finding["column"]: finding["figure"] for finding in findings if finding["kind"] == "mixed_units"}
 
 
-def _without_counts(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the column parsing without the counts of the earlier file."""
+def without_counts(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the column parsing without the counts and cells of the earlier file."""
     if not reading:
         return {}
     columns = {name: {**column, "reason": AS_BEFORE} for name, column in reading.get("columns", {}).items()}

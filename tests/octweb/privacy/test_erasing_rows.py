@@ -5,17 +5,22 @@ from __future__ import annotations
 import io
 import re
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from django.urls import reverse
 
 from octweb.audit.models import Record
+from octweb.core.problems import Conflict
 from octweb.datasets import actions, erasing, versions
 from octweb.datasets.models import Dataset
 from octweb.datasets.stored import first_rows, load
+from octweb.experiments import actions as experiments
+from octweb.privacy.actions import erase_rows
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.lifecycle.audit_trail import audit_datasets
 from octweb.runs import actions as runs
+from octweb.workbench import actions as workbenches
 from trainer.errors import DataError
 from trainer.training.run import TrainRequest, train
 
@@ -115,6 +120,70 @@ def test_unfinished_run_prevents_the_removal(boxes, client_of):
     )
     assert (answer.status_code, Dataset.objects.count()) == (409, 1)
     assert "have not ended" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("kind", ["experiment", "workbench"])
+def test_unfinished_search_prevents_the_removal(boxes, kind):
+    """A search has the rows in memory, and its tree would be stored after the erasure."""
+    if kind == "experiment":
+        experiments.start(owner=boxes.owner, dataset=boxes, candidates=[{"method": "cart"}])
+    else:
+        workbenches.open_for(owner=boxes.owner, dataset=boxes)
+    with pytest.raises(Conflict, match="have not ended"):
+        erase_rows(boxes, [8], by=boxes.owner, why="request", remove=True)
+    assert Dataset.objects.exclude(file="").count() == 1
+
+
+def test_erasure_changes_nothing_if_a_run_starts_meanwhile(boxes, media, monkeypatch):
+    second = later(boxes)
+    described = erasing.reader.describe
+
+    def describe_while_a_run_is_queued(*args, **options):
+        runs.enqueue(owner=boxes.owner, dataset=second, method="cart")
+        return described(*args, **options)
+
+    monkeypatch.setattr(erasing.reader, "describe", describe_while_a_run_is_queued)
+    files = sorted(media.rglob("*.parquet"))
+    with pytest.raises(Conflict, match="have not ended"):
+        erase_rows(boxes, [8], by=boxes.owner, why="request", remove=True)
+    assert Dataset.objects.exclude(file="").count() == 2
+    assert sorted(media.rglob("*.parquet")) == files
+    assert not Record.objects.filter(what__in=["rows erased", "file erased"]).exists()
+
+
+def test_erased_cell_is_in_no_reason_of_a_column(owner, media):
+    """The reason for the kind of a column quotes a cell that does not fit."""
+    rows = "".join(f"p{i:03d},{'circa 77' if i == 7 else i % 13},{'pq'[i % 3 == 0]}\n" for i in range(120))
+    spaced = ("person,size,class\n" + rows).replace(",", ";")
+    dataset = actions.create(
+        owner=owner, file=io.BytesIO(spaced.encode()), source_name="a.csv", name="Sizes", target="class"
+    )
+    assert "circa 77" in repr(list(Dataset.objects.values()))
+    erase_rows(dataset, [8], by=owner, why="request", remove=True)
+    assert "circa 77" not in repr(list(Dataset.objects.values()))
+
+
+def test_row_is_found_in_a_version_with_another_order_of_columns(boxes):
+    lines = [line.split(",") for line in TEXT.splitlines()]
+    text = "\n".join(",".join(line[::-1]) for line in lines)
+    second = versions.new_version(boxes, owner=boxes.owner, file=io.BytesIO(text.encode()), source_name="b.csv")
+    assert erasing.versions_with(boxes, [8], by=boxes.owner) == {boxes: [8], second: [8]}
+
+
+def test_row_with_not_a_number_is_found_in_other_versions(owner, media):
+    size = [float("nan") if i == 7 else i / 2 for i in range(60)]
+    table = pa.table({"size": size, "class": ["pq"[i % 3 == 0] for i in range(60)]})
+    content = io.BytesIO()
+    pq.write_table(table, content)
+    versions_of = []
+    for before in (None, 0):
+        file = io.BytesIO(content.getvalue())
+        if before is None:
+            made = actions.create(owner=owner, file=file, source_name="a.parquet", name="Sizes", target="class")
+        else:
+            made = versions.new_version(versions_of[0], owner=owner, file=file, source_name="b.parquet")
+        versions_of.append(made)
+    assert erasing.versions_with(versions_of[0], [8], by=owner) == {one: [8] for one in versions_of}
 
 
 def test_pages_find_erase_and_show_what_is_left(boxes, trained, client, django_capture_on_commit_callbacks):
