@@ -18,7 +18,7 @@ class Clause:
     """A point of a law or guideline.
 
     `sections` are parts of the document that hold evidence, and `texts` those that a person must have written. `records`
-    says that each answer must be recorded. `is_summary`: the words follow a summary, because the text was not read.
+    says that each answer must be recorded, and `keep_days` how long at least. `is_summary`: the words follow a summary, because the text was not read.
     """
 
     clause: str
@@ -26,6 +26,7 @@ class Clause:
     sections: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     records: bool = False
+    keep_days: int = 0
     is_summary: bool = False
 
 
@@ -89,7 +90,7 @@ AI_ACT = ClauseTable(
         Clause(clause="Article 13(1), (2)", what="output can be interpreted; instructions are complete and clear", sections=("tree", "use"), texts=("meant_for", "not_meant_for")),
         Clause(clause="Article 13(3)", what="provider, purpose, accuracy, risks, groups, input data, oversight, logs", sections=("data", "performance", "use"), texts=("contact", "risks", "oversight"), is_summary=True),
         Clause(clause="Article 14(4)", what="people understand, watch, interpret, override and stop it", sections=("tree", "use"), texts=("oversight",), is_summary=True),
-        Clause(clause="Article 19", what="logs are kept at least six months, unless other law says otherwise", sections=("since",), records=True),
+        Clause(clause="Article 19", what="logs are kept at least six months, unless other law says otherwise", sections=("since",), records=True, keep_days=183),
         Clause(clause="Article 86", what="explanation of a decision to the affected person", sections=("tree", "since"), texts=("contact",), records=True),
     ),
 )  # fmt: skip
@@ -147,7 +148,7 @@ KEYS = tuple(table.key for table in TABLES)
 def clause_tables(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return each table with its points: `state` is "evidence", "missing", "write" or "records".
 
-    `sections` lists the evidence, `missing` the sections without it, and `unwritten` the missing texts.
+    "records": the answers are not recorded, or not kept long enough. `sections` lists the evidence, `missing` the sections without it, and `unwritten` the missing texts.
     """
     return [
         {
@@ -173,7 +174,8 @@ def _point(clause: Clause, record: Mapping[str, Any]) -> dict[str, Any]:
     unwritten = [TEXTS[name] for name in clause.texts if TEXTS[name] not in labels]
     held = [name for name in clause.sections if SECTIONS[name][1](record)]
     missing = [SECTIONS[name][0] for name in clause.sections if name not in held]
-    is_recorded = record["about"].get("recording") == "full"
+    is_kept = record["about"].get("record_keep_days", 0) >= clause.keep_days
+    is_recorded = record["about"].get("recording") == "full" and is_kept
     state = "evidence" if held or clause.texts else "missing"
     if clause.records and not is_recorded:
         state = "records"
@@ -189,4 +191,5 @@ def _point(clause: Clause, record: Mapping[str, Any]) -> dict[str, Any]:
         "texts": texts,
         "missing": missing,
         "unwritten": unwritten,
+        "keep_days": clause.keep_days,
     }

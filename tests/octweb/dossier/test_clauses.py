@@ -72,6 +72,12 @@ def test_logs_are_evidence_only_if_each_answer_is_recorded(about, state):
     assert points(record(**about))["Article 12"]["state"] == state
 
 
+@pytest.mark.parametrize(("days", "state"), [(30, "records"), (183, "evidence")])
+def test_logs_of_less_than_six_months_are_no_evidence(days, state):
+    found = points(record(recording="full", record_keep_days=days))
+    assert (found["Article 19"]["state"], found["Article 12"]["state"]) == (state, "evidence")
+
+
 @pytest.mark.django_db
 def test_policy_prevents_approval_until_the_texts_are_written(model, staff, settings):
     settings.REQUIRED_CLAUSES = ("ai-act",)
