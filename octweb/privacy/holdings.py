@@ -9,7 +9,9 @@ from typing import Any
 
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.conf import settings
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
+from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.db.models import Q, QuerySet
 from django.urls import reverse
@@ -113,6 +115,20 @@ def _accounts(user: Any | None, now: datetime) -> Holding:
         count=_count(users),
         until="Until an administrator deletes the account. A visitor's account of the demo ends after a day.",
         erased="An administrator deletes the account under Administration. The user's objects go with it.",
+    )  # fmt: skip
+
+
+def _administration(user: Any | None, now: datetime) -> Holding:
+    entries = LogEntry.objects.all()
+    if user is not None:
+        kind = ContentType.objects.get_for_model(get_user_model())
+        entries = entries.filter(Q(user=user) | Q(content_type=kind, object_id=str(user.pk)))
+    return Holding(
+        key="administration", title="Log of the administration", about=USERS,
+        what="Which administrator changed which account or object under Administration, its name, and when.",
+        count=_count(entries),
+        until="Until the administrator's account is deleted.",
+        erased="It goes with that account.",
     )  # fmt: skip
 
 
@@ -335,7 +351,7 @@ def _chain(user: Any | None, now: datetime) -> Holding:
         records = records.filter(Q(by=name) | Q(details__user=name))
     return Holding(
         key="chain", title="Chain of the review", about=USERS,
-        what="Who trained, asked for approval, approved, served, shared or exported which object, and when; no rows.",
+        what="Who trained, asked for approval, approved, served, shared or exported which object, when, and why; no rows.",
         count=_count(records),
         until="For ever: it proves who decided what.",
         erased="Never. Names stay in it after an account was deleted.",
@@ -343,6 +359,6 @@ def _chain(user: Any | None, now: datetime) -> Holding:
 
 
 SOURCES: tuple[Callable[[Any | None, datetime], Holding], ...] = (
-    _accounts, _logins, _sessions, _tokens, _messages, _uploads, _datasets, _models, _dossiers, _searches, _predictions,
-    _records, _spool, _answers, _chain,
+    _accounts, _administration, _logins, _sessions, _tokens, _messages, _uploads, _datasets, _models, _dossiers,
+    _searches, _predictions, _records, _spool, _answers, _chain,
 )  # fmt: skip

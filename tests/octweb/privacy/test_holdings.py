@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from axes.models import AccessLog
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.sessions.models import Session
 from django.urls import reverse
 from django.utils import timezone
@@ -44,6 +45,11 @@ def test_list_of_a_user_counts_only_what_is_theirs(filled, stranger, staff):
     assert {key: others[key] for key in expected} == dict.fromkeys(expected, 0) | {"accounts": 1}
     everything = counts(None)
     assert {key: everything[key] for key in expected} == expected | {"accounts": 3}
+
+
+def test_log_of_the_administration_is_listed_for_both_accounts(owner, stranger, staff):
+    LogEntry.objects.log_actions(staff.pk, [owner], CHANGE, change_message="New e-mail address.", single_object=True)
+    assert [counts(user)["administration"] for user in (owner, staff, None, stranger)] == [1, 1, 1, 0]
 
 
 def test_every_kind_names_its_expiry_from_the_settings(filled, settings):
