@@ -22,15 +22,16 @@ MAX_DAYS = 3_650  # days to the next review
 def state_oversight(model: TreeModel, *, by: Any, values: Mapping[str, Any]) -> Oversight:
     """Set some of purpose, exposure, consequence, review_on and review_days, and return the oversight.
 
-    Raises ValidationError.
+    Only changed values are checked, so a review date that has passed may stay. Raises ValidationError.
     """
-    _check(values)
     with transaction.atomic():
         audit.hold()
         oversight, _ = Oversight.objects.select_for_update().get_or_create(model=model)
-        for name, value in values.items():
+        changed = {name: value for name, value in values.items() if value != getattr(oversight, name)}
+        _check(changed)
+        for name, value in changed.items():
             setattr(oversight, name, value)
-        if "review_on" in values:
+        if "review_on" in changed:
             oversight.reminded_on = None
         oversight.save()
         audit.record(

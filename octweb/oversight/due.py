@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 
 from django.db.models import DateTimeField, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from octweb.datasets.models import Dataset
 from octweb.life.models import Alarm
 from octweb.life.words import day_text
 from octweb.oversight.models import Oversight
 from octweb.registry.models import State, TreeModel
+
+MAX_LATER = 10  # versions after that of the training, of which each makes a model due
 
 
 class DueReason(NamedTuple):
@@ -36,8 +39,11 @@ def with_triggers(models: QuerySet[Any]) -> QuerySet[Any]:
     """
     last = Coalesce(F("oversight__reviewed_at"), F("created"), output_field=DateTimeField())
     alarms = Alarm.objects.filter(model=OuterRef("pk"), closed_at=None).order_by("found").values("found")[:1]
+    is_later = Q()
+    for n in range(1, MAX_LATER + 1):
+        is_later |= Q(**{"__".join(["previous"] * n): OuterRef("dataset")})
     later = Dataset.objects.filter(
-        previous=OuterRef("dataset"), owner=OuterRef("dataset__owner"), deleted_at=None, created__gt=OuterRef("last")
+        is_later, owner=OuterRef("dataset__owner"), deleted_at=None, created__gt=OuterRef("last")
     )
     return models.annotate(
         last=last,
@@ -65,7 +71,7 @@ def reasons_of(model: Any, today: date) -> list[DueReason]:
             DueReason("alarm", model.alarm_since, f"An alarm has been open since {day_text(model.alarm_since)}.")
         )
     if model.data_since is not None:
-        day = model.data_since.date()
+        day = timezone.localdate(model.data_since)
         reasons.append(DueReason("data", day, f"Its data have had a later version since {day_text(day)}."))
     return reasons
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.urls import reverse
@@ -16,11 +17,12 @@ from octweb.datasets import versions
 from octweb.life.models import Alarm, DailyCount
 from octweb.notify.models import Delivery, Wish
 from octweb.oversight import actions
-from octweb.oversight.due import due_reasons
+from octweb.oversight.due import due_reasons, reasons_of
 from octweb.oversight.models import Degree, Oversight
 from octweb.oversight.reminding import remind
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.lifecycle.audit_trail import audit_models
+from octweb.registry.models import State
 
 pytestmark = pytest.mark.django_db
 CSV = "size,class\n" + "".join(f"{i % 10},{'pq'[i % 3 == 0]}\n" for i in range(60))
@@ -63,6 +65,18 @@ def test_each_trigger_makes_a_model_due(owner, staff, media, register):
     assert kinds(model) == ["data"]
 
 
+def test_version_after_a_reviewed_version_makes_a_model_due(owner, staff, media, register):
+    version = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="a.csv", target="class")
+    model = register(dataset=version)
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff)
+    for _ in range(3):
+        version = versions.new_version(version, owner=owner, file=io.BytesIO(CSV.encode()), source_name="b.csv")
+        assert kinds(model) == ["data"]
+        actions.finish_review(model, by=staff, finding="Still right.")
+        assert kinds(model) == []
+
+
 def test_review_is_a_record_and_sets_the_next_date(approved, staff):
     actions.state_oversight(approved, by=approved.owner, values={"review_days": 90, "exposure": "high"})
     found = actions.finish_review(approved, by=staff, finding=" As in training. ")
@@ -88,6 +102,33 @@ def test_reminders_come_early_on_the_day_and_weekly(approved):
     assert (words["event"], words["status"]) == ("model.review", "review")
     registry.retire(approved, by=approved.owner, reason="Replaced.")
     assert remind(day + timedelta(days=60)) == 0
+
+
+def test_storing_the_same_date_sends_no_second_reminder(approved):
+    """The form on the page always sends the date, also if only the purpose changes."""
+    today = timezone.localdate()
+    actions.state_oversight(approved, by=approved.owner, values={"review_on": today})
+    assert remind(today) == 1
+    actions.state_oversight(approved, by=approved.owner, values={"purpose": "Loans", "review_on": today})
+    assert remind(today) == 0
+    actions.state_oversight(approved, by=approved.owner, values={"review_on": today + timedelta(days=3)})
+    assert remind(today) == 1
+
+
+def test_purpose_is_stored_although_the_review_date_has_passed(approved, client_of):
+    yesterday = timezone.localdate() - timedelta(days=1)
+    Oversight.objects.create(model=approved, review_on=yesterday)
+    stated = {"purpose": "Loans", "review_on": yesterday.isoformat()}
+    answer = client_of(approved.owner).put(f"/api/v1/models/{approved.pk}/oversight/", stated, format="json")
+    assert (answer.status_code, answer.json().get("purpose")) == (200, "Loans")
+
+
+def test_day_of_new_data_is_that_of_the_time_zone():
+    moment = datetime(2027, 1, 1, 20, tzinfo=UTC)
+    found = SimpleNamespace(state=State.APPROVED, review_on=None, alarm_since=None, data_since=moment)
+    with timezone.override("Asia/Tokyo"):
+        (reason,) = reasons_of(found, date(2027, 1, 2))
+    assert (reason.since, reason.sentence) == (date(2027, 1, 2), "Its data have had a later version since 2 Jan 2027.")
 
 
 def test_api_states_and_lists_for_owner_and_administrators_only(approved, owner, stranger, staff, client_of):
