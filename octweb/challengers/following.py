@@ -72,15 +72,16 @@ def _follow_ended(challenge: Challenge, now: datetime) -> int:
     Records may reach the chain after the end, so only LATE later the challenge counts as compared.
     """
     assert challenge.ended_at is not None
-    rows = 0
+    compared = Challenge.objects.filter(pk=challenge.pk)
     try:
         rows = _follow(challenge)
-        is_over = now - challenge.ended_at >= LATE
     except Exception:  # a model that is unreadable today stays so
         log.exception("the rest of the challenge of %s was not compared", challenge.model)
-        is_over = True
-    if is_over:
-        Challenge.objects.filter(pk=challenge.pk).update(last_number=COMPARED)
+        compared.update(last_number=COMPARED)
+        return 0
+    if now - challenge.ended_at >= LATE:
+        # another worker that has compared further may still be behind
+        compared.filter(last_number=challenge.last_number).update(last_number=COMPARED)
     return rows
 
 

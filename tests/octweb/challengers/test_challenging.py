@@ -442,6 +442,20 @@ def test_records_before_the_end_are_compared_after_it(recorded_challenge, owner)
     assert not actions.ended_challenges().exists()
 
 
+def test_two_workers_compare_all_records_of_an_ended_challenge(recorded_challenge, owner, monkeypatch):
+    record_rows(recorded_challenge.model, 2)
+    actions.end_challenge(recorded_challenge, by=owner)
+    Challenge.objects.update(ended_at=now() - following.LATE)
+    behind = list(actions.ended_challenges())
+    Challenge.objects.update(last_number=behind[0].last_number + 1)  # the other worker is between two batches
+    with monkeypatch.context() as patched:
+        patched.setattr(following, "ended_challenges", lambda: behind)
+        following.follow_due()
+    assert Challenge.objects.get().last_number != COMPARED
+    following.follow_due()
+    assert Challenge.objects.get().last_number == COMPARED
+
+
 def test_differences_are_drawn_by_day(recorded_challenge, owner, stranger, client_of):
     path = f"/api/v1/models/{recorded_challenge.model.pk}/figures/life/differences/"
     api = client_of(owner)
