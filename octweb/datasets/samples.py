@@ -17,7 +17,7 @@ def load(*, owner, slug: str) -> Dataset:
     Raises KeyError for an unknown slug.
     """
     sample = {s.slug: s for s in SAMPLES}[slug]
-    existing = Dataset.objects.kept().filter(owner=owner, sample=slug).first()
+    existing = Dataset.objects.kept().filter(owner=owner, sample=slug).exclude(file="").first()
     if existing is not None:
         return existing
     content = io.BytesIO(csv_text(sample).encode())

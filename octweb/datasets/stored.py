@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from django.db.models.fields.files import FieldFile
 
 from octweb.core import files
+from octweb.core.problems import Unprocessable
 from octweb.datasets.choice import choice_of
 from octweb.datasets.intake import OWN_FILES, build_with
 from octweb.datasets.models import Dataset
@@ -48,6 +49,12 @@ def path_of(file: FieldFile) -> Path:
     if not path.is_file():
         raise DataError(GONE)
     return path
+
+
+def refuse_erased(dataset: Dataset) -> None:
+    """Raise Unprocessable if the rows were erased."""
+    if not dataset.file:
+        raise Unprocessable(ERASED)
 
 
 def load(dataset: Dataset) -> tuple[Table, Labels]:

@@ -17,6 +17,7 @@ from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
+from octweb.datasets.stored import refuse_erased
 from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send
 from octweb.registry.document.model_files import model_file
@@ -82,6 +83,7 @@ def enqueue(
     )
     if key and (before := _of_key(owner, key, digest)):
         return before
+    refuse_erased(dataset)
     declared = get(method)
     checked = declared.settings(parameters or {})
     values = within_limits(declared, checked.to_json(), said=parameters or {})

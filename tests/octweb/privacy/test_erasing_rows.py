@@ -12,9 +12,9 @@ from django.urls import reverse
 
 from octweb.audit.models import Record
 from octweb.core.problems import Conflict
-from octweb.datasets import actions, erasing, versions
+from octweb.datasets import actions, erasing, samples, versions
 from octweb.datasets.models import Dataset
-from octweb.datasets.stored import first_rows, load
+from octweb.datasets.stored import ERASED, first_rows, load
 from octweb.experiments import actions as experiments
 from octweb.privacy.actions import erase_rows
 from octweb.registry.lifecycle import actions as registry
@@ -184,6 +184,20 @@ def test_row_with_not_a_number_is_found_in_other_versions(owner, media):
             made = versions.new_version(versions_of[0], owner=owner, file=file, source_name="b.parquet")
         versions_of.append(made)
     assert erasing.versions_with(versions_of[0], [8], by=owner) == {one: [8] for one in versions_of}
+
+
+@pytest.mark.parametrize("address", ["runs", "experiments", "workbenches"])
+def test_search_on_an_erased_version_is_refused(boxes, client_of, address):
+    erase_rows(boxes, [8], by=boxes.owner, why="request", remove=True)
+    method = {} if address == "experiments" else {"method": "exact"}
+    answer = client_of(boxes.owner).post(f"/api/v1/{address}/", {"dataset": str(boxes.pk)} | method, format="json")
+    assert (answer.status_code, answer.json()["detail"]) == (422, ERASED)
+
+
+def test_sample_with_erased_rows_is_stored_again(owner, media):
+    sample = samples.load(owner=owner, slug=samples.SAMPLES[0].slug)
+    erase_rows(sample, [1], by=owner, why="mistake", remove=True)
+    assert samples.load(owner=owner, slug=samples.SAMPLES[0].slug).file
 
 
 def test_pages_find_erase_and_show_what_is_left(boxes, trained, client, django_capture_on_commit_callbacks):
