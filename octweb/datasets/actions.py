@@ -260,7 +260,7 @@ def delete(dataset: Dataset) -> None:
 def purge(now: datetime) -> int:
     """Purge data sets whose time to restore them is over, with their files. Return how many."""
     old = Dataset.objects.filter(deleted_at__lt=now - Dataset.back_within())
-    stored = {d.pk: (d.file.storage, d.file.name) for d in old}
+    stored = {d.pk: (d.file.storage, d.file.name) for d in old if d.file}
     removed = deleting.purge(Dataset, now)
     for pk in set(stored) - set(Dataset.objects.filter(pk__in=stored).values_list("pk", flat=True)):
         files.remove(*stored[pk])

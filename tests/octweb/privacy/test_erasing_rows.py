@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from octweb.audit.models import Record
 from octweb.core.problems import Conflict
@@ -198,6 +200,16 @@ def test_sample_with_erased_rows_is_stored_again(owner, media):
     sample = samples.load(owner=owner, slug=samples.SAMPLES[0].slug)
     erase_rows(sample, [1], by=owner, why="mistake", remove=True)
     assert samples.load(owner=owner, slug=samples.SAMPLES[0].slug).file
+
+
+def test_deleted_version_with_erased_rows_is_purged(boxes, media, django_capture_on_commit_callbacks):
+    later(boxes)
+    with django_capture_on_commit_callbacks(execute=True):
+        erasing.remove_rows(boxes, by=boxes.owner, why="request")
+    assert len([*media.rglob("*.parquet")]) == 1
+    Dataset.objects.update(deleted_at=timezone.now() - Dataset.back_within() - timedelta(days=1))
+    assert actions.purge(timezone.now()) == 2
+    assert not [*media.rglob("*.parquet")]
 
 
 def test_pages_find_erase_and_show_what_is_left(boxes, trained, client, django_capture_on_commit_callbacks):
