@@ -56,7 +56,7 @@ def test_values_that_are_no_row_are_refused():
 
 @pytest.mark.parametrize("source", ["missing.csv", io.StringIO("a\n1\n"), 7])
 def test_values_that_are_no_file_are_refused(source):
-    with pytest.raises((FileNotFoundError, TypeError), match=r"missing.csv|binary mode|int is no path"):
+    with pytest.raises((FileNotFoundError, TypeError), match=r"missing.csv|binary mode|int is not a path"):
         bodies.open_file(source)
 
 
