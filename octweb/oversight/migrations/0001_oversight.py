@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('registry', '0001_squashed_0012_recording'),
+        ('registry', '0012_recording'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

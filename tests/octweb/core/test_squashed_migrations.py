@@ -8,8 +8,23 @@ import subprocess
 import sys
 
 import pytest
+from django.db.migrations.loader import MigrationLoader
 
 from tests.conftest import ROOT
+
+
+def test_no_migration_depends_on_a_squashed_one():
+    """A database that has only some of the replaced migrations does not know the squashed one."""
+    migrations = MigrationLoader(None).disk_migrations
+    squashed = {key for key, migration in migrations.items() if migration.replaces}
+    assert squashed
+    wrong = {
+        key: dependency
+        for key, migration in migrations.items()
+        for dependency in migration.dependencies
+        if dependency in squashed and key not in squashed
+    }
+    assert wrong == {}
 
 
 @pytest.mark.slow
