@@ -17,7 +17,7 @@ from trainer.data.table_contract import model_contract
 from trainer.explain.rows import rows_to_explain
 from trainer.model_page import Subject, to_html
 from trainer.tree.document import publishable
-from trainer.tree.export.forms import EXPORTS
+from trainer.tree.export.forms import EXPORTS, export
 from trainer.tree.file import read_model, write_atomically
 
 HELP = "Write a model in another form. With DATA, the file that trained it, changes are measured on its training rows."
@@ -50,7 +50,7 @@ def _export(subject: Subject, form: str) -> str | bytes:
         return to_html(subject)
     if form == "contract":
         return json.dumps(model_contract(subject.file), ensure_ascii=False, indent=1)
-    return EXPORTS[form](subject.file, subject.title)
+    return export(subject.file, form, subject.title)
 
 
 def _read_subject(options: Options) -> Subject:

@@ -18,7 +18,7 @@ from octweb.registry.models import TreeModel
 from trainer.data.table_contract import model_contract
 from trainer.explain.permission import permissions
 from trainer.model_page import Subject, to_html
-from trainer.tree.export.forms import EXPORTS
+from trainer.tree.export.forms import export
 
 Write = Callable[[Subject], str | bytes]
 
@@ -39,7 +39,7 @@ def _contract(subject: Subject) -> str:
 
 
 def _export(form: str) -> Write:
-    return lambda subject: EXPORTS[form](subject.file, subject.title)
+    return lambda subject: export(subject.file, form, subject.title)
 
 
 # name of a format in URLs → label, purpose, extension, media type and writer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -28,6 +29,7 @@ from trainer.prediction.mlflow_flavour import TreePredictor
 from trainer.prediction.predict_file import predict_file
 from trainer.table import ClassType, class_type_of, class_values
 from trainer.training.run import TrainRequest, save, train
+from trainer.tree.export.forms import COMMENTS, export
 from trainer.tree.file import from_json, json_schema, read_model
 
 ROWS = "".join(
@@ -173,6 +175,23 @@ def test_ranks_that_do_not_fit_are_refused(kind, words, tmp_path):
     pd.DataFrame({"level": levels, "n": 0.5, "y": y}).to_csv(path, index=False)
     with pytest.raises(DataError, match=words):
         load(path, target="y", given=ParsingChoices(kinds={"level": kind}))
+
+
+@pytest.mark.parametrize("form", COMMENTS)
+def test_exported_programs_state_the_ranks_that_they_take(form, tmp_path):
+    """An end of line in a value stays within the comment."""
+    words = ["low", "mid\nhigh", "top"]
+    frame = pd.DataFrame({"grade": [words[i % 3] for i in range(60)], "y": ["no", "yes", "yes"] * 20})
+    frame["grade"] = pd.Categorical(frame["grade"], words, ordered=True)
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    given = ParsingChoices(kinds={"grade": "ranks"})
+    table, labels, _ = load(tmp_path / "t.parquet", target="y", given=given)
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model
+    text = export(model, form, "grades")
+    note = '"grade" holds ranks, not values: 1 for "low", 2 for "mid\\nhigh", 3 for "top".'
+    assert text.splitlines()[0] == COMMENTS[form] + note
+    plain = replace(model, reading=None)
+    assert text.partition("\n")[2] == export(plain, form, "grades")
 
 
 def test_ranks_of_numbers_are_the_same_at_every_door(tmp_path):

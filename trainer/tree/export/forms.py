@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 from trainer.errors import ParameterError, closest
+from trainer.table import ColumnKind
 from trainer.tree.describe import rules_text
 from trainer.tree.export.c import to_c
 from trainer.tree.export.code import to_python, to_sql
@@ -31,10 +33,12 @@ EXPORTS: Mapping[str, Callable[[ModelFile, str], str | bytes]] = {
     "excel": lambda file, title: to_excel(file.tree, target=file.target),
     "dmn": lambda file, title: to_dmn(file.tree, target=file.target, name=title),
 }
+# what begins a line of comment in the forms that people read
+COMMENTS = {"rules": "", "python": "# ", "sql": "-- ", "javascript": "// ", "c": "// ", "java": "// ", "r": "# "}
 
 
 def export(file: ModelFile, form: str, title: str) -> str | bytes:
-    """Return a model in another form.
+    """Return a model in another form. Comments name the ranks that a program takes in place of values.
 
     Raises
     ------
@@ -45,4 +49,28 @@ def export(file: ModelFile, form: str, title: str) -> str | bytes:
         raise ParameterError(
             {"form": f"'{form[:40]}' is not one of {', '.join(EXPORTS)}.{closest(form, list(EXPORTS))}"}
         )
-    return EXPORTS[form](file, title)
+    content = EXPORTS[form](file, title)
+    if isinstance(content, str) and form in COMMENTS:
+        content = "".join(f"{COMMENTS[form]}{note}\n" for note in _rank_notes(file)) + content
+    return content
+
+
+def _rank_notes(file: ModelFile) -> list[str]:
+    """Return a sentence for each tested column that training read as ranks. Names are escaped to stay on their line."""
+    columns = (file.reading or {}).get("columns", {})
+    notes = []
+    for j in file.tree.used_columns:
+        column = file.tree.schema[j]
+        ranks = columns.get(column.name, {}).get("spellings", {})
+        if column.kind is not ColumnKind.CATEGORICAL and _are_ranks(ranks):
+            words = ", ".join(f"{rank} for {json.dumps(word)}" for word, rank in sorted(ranks.items(), key=_rank_of))
+            notes.append(f"{json.dumps(column.name)} holds ranks, not values: {words}.")
+    return notes
+
+
+def _are_ranks(spellings: Mapping[str, str]) -> bool:
+    return bool(spellings) and set(spellings.values()) == {str(rank) for rank in range(1, len(spellings) + 1)}
+
+
+def _rank_of(item: tuple[str, str]) -> int:
+    return int(item[1])
