@@ -70,7 +70,8 @@ def load(name: str, folder: Path) -> tuple[pd.DataFrame, np.ndarray]:
         frame, y = make_classes(name)
     else:
         table = pd.read_csv(folder / FILES[name])
-        frame, y = table.iloc[:, :-1], table.iloc[:, -1].to_numpy()
+        frame = table.iloc[:, :-1]
+        y = table.iloc[:, -1].to_numpy()
     sizes = pd.Series(y).map(pd.Series(y).value_counts()).to_numpy()
     frame = frame[sizes >= FEWEST].reset_index(drop=True)
     return frame, np.array([f"c{label}" for label in y[sizes >= FEWEST]])

@@ -192,7 +192,7 @@ class Walk:
     def served(self) -> Iterator[tuple[int, Path]]:
         """Run `octweb serve --data site` on a free port. Yield the port and the path of its log.
 
-        Afterwards the server must end when it is asked to.
+        Afterwards, stop the server and check that it ends.
         """
         port = free_port()
         log = self.folder / "serve.log"

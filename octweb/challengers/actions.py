@@ -33,7 +33,7 @@ def running_challenges() -> Any:
 
 
 def ended_challenges() -> Any:
-    """Return the ended challenges of which records may still be uncompared, joined like running ones."""
+    """Return the ended challenges that may still have records to compare, joined like running ones."""
     return _joined(Challenge.objects.exclude(ended_at=None).exclude(last_number=COMPARED))
 
 

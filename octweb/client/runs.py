@@ -92,7 +92,7 @@ class RemoteRun(RemoteJob):
     def progress(self, timeout: float | None = None) -> Iterator[SearchProgress]:
         """Yield the progress records from the beginning until the run has ended.
 
-        A server that restarts meanwhile is asked again for five minutes. Raises WaitTimeoutError after `timeout` seconds.
+        If the server restarts meanwhile, the client retries for five minutes. Raises WaitTimeoutError after `timeout` seconds.
         """
         since = 0
         attempt = None

@@ -70,7 +70,7 @@ AI_ACT = ClauseTable(
         Clause(clause="Annex IV 1(b)", what="hardware and software with which it interacts", texts=("setting",)),
         Clause(clause="Annex IV 1(c)", what="versions of the software", sections=("versions",)),
         Clause(clause="Annex IV 1(d), (e)", what="forms in which it is delivered, and hardware on which it runs", texts=("setting",)),
-        Clause(clause="Annex IV 1(f)", what="products of which it is a part", texts=("setting",)),
+        Clause(clause="Annex IV 1(f)", what="products that contain it", texts=("setting",)),
         Clause(clause="Annex IV 1(g), (h)", what="what its user sees, and instructions for use", sections=("use",), texts=("meant_for", "not_meant_for")),
         Clause(clause="Annex IV 2(a)", what="methods and steps of the development", sections=("versions", "claim")),
         Clause(clause="Annex IV 2(b)", what="logic, design choices, what it optimises, expected output", sections=("tree", "claim"), texts=("population",)),
@@ -137,7 +137,7 @@ REGULATION_B = ClauseTable(
     clauses=(
         Clause(clause="1002.9(a)(1)", what="notice within the stated days", texts=("oversight",)),
         Clause(clause="1002.9(a)(2)", what="written notice: action, creditor, agency, and specific reasons", sections=("tree",), texts=("contact",)),
-        Clause(clause="1002.9(b)(2), comment", what="specific principal reasons, of which more than four hardly help", sections=("tree",), is_summary=True),
+        Clause(clause="1002.9(b)(2), comment", what="specific principal reasons; more than four hardly help", sections=("tree",), is_summary=True),
     ),
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from octweb.life.words import day_text
 from octweb.oversight.models import Oversight
 from octweb.registry.models import State, TreeModel
 
-MAX_LATER = 10  # versions after that of the training, of which each makes a model due
+MAX_LATER = 10  # limit on the later versions of the training data that are searched; each makes the model due
 
 
 class DueReason(NamedTuple):

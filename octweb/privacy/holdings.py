@@ -284,7 +284,7 @@ def _predictions(user: Any | None, now: datetime) -> Holding:
     ]
     return Holding(
         key="predictions", title="Files of predictions", about=PERSONS,
-        what="The uploaded rows until the job has ended, then the file of answers, with the columns if they were asked for.",
+        what="The uploaded rows until the job has ended. Then the file of answers, which includes the columns on request.",
         count=_count(jobs),
         until=f"{_days(settings.KEEP_PREDICTIONS_DAYS)} after the job has ended (OCTWEB_KEEP_PREDICTIONS_DAYS).",
         erased="Its owner deletes it.",

@@ -53,14 +53,14 @@ def erase_rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         if request.method == "POST":
             return _erase(request, dataset)
         if column:
-            context |= _found(dataset, column, value, request.user)
+            context |= _search_rows(dataset, column, value, request.user)
     except (DataError, Conflict, Busy, Unprocessable) as error:
         context["error"] = getattr(error, "detail", str(error))
     context["reasons"] = erasing.REASONS
     return render(request, "privacy/erase_rows.html", context)
 
 
-def _found(dataset: Dataset, column: str, value: str, user: Any) -> dict[str, Any]:
+def _search_rows(dataset: Dataset, column: str, value: str, user: Any) -> dict[str, Any]:
     """Return the rows that match, the versions that have them, and the models that trained on them."""
     rows = erasing.find_rows(dataset, column, value)
     having = erasing.versions_with(dataset, [row.number for row in rows], by=user) if rows else {}

@@ -1,4 +1,4 @@
-"""Random messy files with known content, or with bad lines, one of which an error must name."""
+"""Make random messy files: with known content, or with bad lines. An error must name one of these lines."""
 
 from __future__ import annotations
 

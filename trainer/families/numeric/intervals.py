@@ -35,7 +35,7 @@ class NodeResult:
 
 
 class SingleSplits(NamedTuple):
-    """The thresholds of F features: `positions` int32 (F, n), of which the first `sizes` int64 (F,) are used.
+    """The thresholds of F features: `positions` int32 (F, n). A feature f uses the first `sizes[f]` of them, int64 (F,).
 
     `errors` int64 (F,) are those of the best threshold of each feature. `places` int64 (F,) are its index, or -1 if no
     threshold has fewer errors than a leaf.

@@ -101,7 +101,7 @@ def _check_nodes(model: dict[str, Any], rows: ModelTable, counts: Counts, claime
             words = f"Node {i} is claimed to have the best subtree. It costs {prices.words(cost)}, and another one {prices.words(best)}."
             return proof_finding(KIND, "refuted", words)
         proved += whole
-    words = f"{proved} of {len(claimed)} small subtrees were searched again, and no other one is better"
+    words = f"{proved} of {len(claimed)} small subtrees were searched again, and none can be replaced by a better one"
     words += "." if proved == len(claimed) else "; the others are too large for that."
     return proof_finding(KIND, "proved" if proved == len(claimed) else "cannot be judged", words)
 
