@@ -16,6 +16,7 @@ import pyarrow as pa
 from trainer.counts.source import PIECE, Source, SourcePiece
 from trainer.data.formats.parquet_file import arrow_pieces
 from trainer.errors import DataError, ParameterError
+from trainer.tree.literals import sql_name
 
 INSTALL = "Install it with pip install 'octweb[databases]'."
 # signs that end the user and the password of a URL, or are an error in them
@@ -72,15 +73,15 @@ class QuerySource(Source):
             raise DataError(f"The query of '{self.label}' returns no rows. Correct the query.")
 
     def _batches(self, column_names: Collection[str] | None) -> Iterator[pa.RecordBatch]:
-        quoted = "*"
+        columns = "*"
         if column_names is not None:
             present = [name for name in self._columns() if name in column_names]
             if not present:
                 raise DataError(
                     f"The query of '{self.label}' has none of the columns that are needed. Correct the query."
                 )
-            quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in present)
-        for batch in self._read(self._select(quoted)):
+            columns = ", ".join(map(sql_name, present))
+        for batch in self._read(self._select(columns)):
             if batch.num_rows:
                 yield _plain(batch)
 

@@ -10,6 +10,7 @@ from trainer.counts.database import SCHEMES
 from trainer.counts.files import FileSource
 from trainer.counts.source import Source
 from trainer.errors import ParameterError
+from trainer.tree.literals import sql_name
 
 
 def open_source(place: Path | str, *, query: str | None = None, structure: Mapping[str, Any] | None = None) -> Source:
@@ -44,5 +45,4 @@ def open_source(place: Path | str, *, query: str | None = None, structure: Mappi
 
 def table_query(table: str) -> str:
     """Return the query of all rows of a table, `name` or `schema.name`."""
-    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
-    return f"SELECT * FROM {quoted}"  # noqa: S608 - the name is quoted
+    return f"SELECT * FROM {'.'.join(map(sql_name, table.split('.')))}"  # noqa: S608 - the name is quoted
