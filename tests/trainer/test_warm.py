@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.processes import start
 from trainer.cli.warm import run
+from trainer.evaluate import study
 from trainer.methods.capabilities import Role
 from trainer.registry import METHODS, method_for, precompiled_ids
 from trainer.training.warm_up import warm
@@ -66,3 +67,10 @@ def test_second_process_begins_with_the_last_method(monkeypatch):
     assert forwards == list(precompiled_ids())
     assert forwards[0] == method_for(Role.ONE_PROVED).id
     assert methods == forwards[::-1]
+
+
+def test_studies_compile_no_workbench(monkeypatch):
+    asked = []
+    monkeypatch.setattr("trainer.evaluate.study.warm", lambda method, **options: asked.append((method, options)))
+    study._warmed.__wrapped__("exact")
+    assert asked == [("exact", {"workbench": False})]

@@ -342,7 +342,10 @@ def _left_out(study: Study) -> list[tuple[int, int]]:
     return alone + (list(itertools.combinations(range(study.folds), 2)) if study.nested else [])
 
 
-_warmed = cache(warm)  # compile once per process, so that no fold's time includes it
+@cache
+def _warmed(method_id: str) -> None:
+    """Compile once per process, so that no fold's time includes it."""
+    warm(method_id, workbench=False)
 
 
 def _fold(task: _Task) -> FoldRecord:

@@ -42,8 +42,10 @@ def _rows(method: Method, rows: int, classes: int) -> tuple[Table, Labels]:
     return table, Labels(name="y", classes=CLASSES[:classes], codes=codes)
 
 
-def warm(method_id: str) -> None:
+def warm(method_id: str, *, workbench: bool = True) -> None:
     """Train tiny trees with the method, without a limit, because a limit during compilation would skip the other kernels.
+
+    With `workbench`, also compile the kernels of its workbench.
 
     Methods without kernels get fewer rows, because any training loads their libraries. For hyperplanes, the rows are
     separable, so that the proof needs no search.
@@ -56,14 +58,15 @@ def warm(method_id: str) -> None:
         settings = {**depth, **more}
         table, labels = _rows(method, ROWS if method.precompile else FEW, settings.pop("classes", 2))
         train(TrainRequest(table=table, labels=labels, method=method_id, parameters=settings))
-    if method.workbench is not None and method.workbench.good_trees:
+    if workbench and method.workbench is not None and method.workbench.good_trees:
         warm_workbench()
 
 
 def warm_workbench() -> None:
     """Compile the kernels of the workbench: complete a tree, price it and count good trees."""
     table, labels = _rows(METHOD, ROWS, 2)
-    problem = pose(table, labels, METHOD.settings({"leaf_penalty": 0.01}))
+    # few thresholds, because counting distinct trees and importance takes long and compiles the same for more of them
+    problem = pose(table, labels, METHOD.settings({"leaf_penalty": 0.01, "bins": 2}))
     bench = Workbench(problem, depth=4)
     bench.complete(["forbid y x", "ask root z <= 0.123"])
     next(iter(bench.price_list("root")), None)

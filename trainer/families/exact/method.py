@@ -460,7 +460,14 @@ METHOD = Method(
     cost=CostModel(
         seconds=_seconds, spread=0.5, search_bytes=_pair_bytes, unmodelled=("optimal_trees", "forbidden", "column_price", *LIMITS)
     ),
-    precompile=({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
+    # a single one of these searches chooses its size, which takes many trainings
+    precompile=(
+        {"depth": 4},
+        {"depth": 5, "leaf_penalty": 0.01},
+        {"max_leaves": 5, "leaf_penalty": 0.01},
+        {"recall": "a: 1", "leaf_penalty": 0.01},
+        {"optimal_trees": 2, "leaf_penalty": 0.01},
+    ),
     workbench=WorkbenchSupport(build=exact_bench, check=check_depth, overrides={"optimal_trees": 0}, good_trees=True),
     leaf_frontier=True,
     sizes=SizeSearch(best=best_by_leaves, without=(*KEEP, "column_price")),
