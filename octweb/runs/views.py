@@ -211,14 +211,16 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
     clock = _clock(run)
     elapsed = _seconds_elapsed(run)
     compile_seconds = compile_seconds_of(run)
+    is_compiling = run.status == RunStatus.RUNNING and run.progress.get("phase") == COMPILING
     return {
         "at": at if picked else None,
         "picked": picked,
         "clock": clock,
         "ticking": run.status == RunStatus.RUNNING
-        and run.progress.get("phase") != COMPILING
+        and not is_compiling
         and not any(r.get("phase") == CHECK for r in records),
         "compile_seconds": compile_seconds,
+        "is_compiling": is_compiling,
         "beside": max(0.0, elapsed - clock - compile_seconds) if clock is not None and elapsed is not None else None,
         "run": run,
         "method": method,

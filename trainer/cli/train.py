@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trainer.certificate import Certificate, Status
+from trainer.certificate import Certificate, Progress, Status
 from trainer.cli.command import Options, note
 from trainer.cli.interrupts import Interrupts
 from trainer.cli.orphans import exit_with_parent
@@ -29,7 +29,7 @@ from trainer.data.inspection import tree_warnings
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.base import Method
-from trainer.methods.monitor import Monitor
+from trainer.methods.monitor import COMPILING, Monitor, Sink
 from trainer.registry import METHODS, get
 from trainer.training.claims import (
     cost_sentence,
@@ -47,6 +47,7 @@ from trainer.training.rewarded import as_costs, with_reward
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.tree.describe import rules_text
 from trainer.tree.file import ModelFile, read_model
+from trainer.tree.nodes import Draft
 from trainer.tree.numbers import count_words
 
 ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Status.CANCELLED)]
@@ -161,10 +162,28 @@ def _train(request: TrainRequest, options: Options, interrupts: Interrupts) -> T
     if request.left is not None:
         return train(request, on_start=partial(_resume_clock, request.left, Status(options["ended"])))
     if not options["progress"]:
-        return train(request, on_start=interrupts.on_start)
+        return train(request, sink=_first_tree_noter(request), on_start=interrupts.on_start)
     problem = training_problem(request)
     with open(options["progress"], "a", encoding="utf-8") as stream:
         return train(request, sink=progress_writer(stream, lambda: problem), on_start=interrupts.on_start)
+
+
+def _first_tree_noter(request: TrainRequest) -> Sink:
+    """Return a sink that notes the first tree once, if the search waits for its kernels."""
+    noted = False
+
+    def write(progress: Progress, draft: Draft | None) -> None:
+        nonlocal noted
+        if noted or draft is None or progress.phase != COMPILING:
+            return
+        noted = True
+        problem = training_problem(request)
+        tree = problem.tree(draft)
+        rows = f"{problem.correct(tree):,} of {count_words(problem.n, 'row')}"
+        size = count_words(tree.n_leaves, "leaf", "leaves")
+        note(f"compiling, only the first time; a quick first tree is right for {rows} with {size}")
+
+    return write
 
 
 def _resume_clock(run: RecoveredRun, ended: Status, monitor: Monitor) -> None:

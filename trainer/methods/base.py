@@ -19,7 +19,7 @@ import numpy as np
 from trainer.certificate import Guarantee, Status
 from trainer.data.column_prices import read_column_prices
 from trainer.data.cost_text import read_costs
-from trainer.data.encoding import Scheme
+from trainer.data.encoding import Encoding, Scheme
 from trainer.data.problem import Problem, SettingNames, read_extra_thresholds
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, TrainerError, list_names
@@ -335,6 +335,9 @@ class Method:
         Who writes its proofs. Required if `guarantee` is TREE.
     cost : CostModel
         Time and memory of a fit.
+    first_features : callable, optional
+        Returns binary features of which each is a split of the method, for a first tree while kernels compile; None if the
+        settings allow no such tree. By default, the features are those of `binary`, or thresholds and single categories.
     precompile : sequence of mappings
         Settings of tiny trainings that compile its kernels. `classes` is the number of classes, 2 by default.
         Empty if it has no kernels of its own.
@@ -379,6 +382,7 @@ class Method:
     estimator: str = ""
     proof: ProofKind | None = None
     cost: CostModel = UNKNOWN_COST
+    first_features: Callable[[Problem, Settings], Encoding | None] | None = None
     precompile: tuple[Mapping[str, Any], ...] = ()
     workbench: WorkbenchSupport | None = None
     leaf_frontier: bool = False

@@ -21,6 +21,7 @@ from trainer.tree.nodes import Draft
 Sink = Callable[[Progress, "Draft | None"], None]
 INTERVAL = 0.2
 COMPILING = "getting ready; only the first time"
+NOTICEABLE_SECONDS = 0.2  # after this time of compilation, `while_compiling` is called
 
 
 class Monitor:
@@ -41,6 +42,8 @@ class Monitor:
         self.compile_seconds = 0.0  # total time of finished compilations
         self._compile_began: float | None = None
         self._stage_end = float("inf")  # value of `elapsed` at which the current stage ends
+        self.while_compiling: Callable[[], None] | None = None  # called once, if a compilation takes noticeable time
+        self.first_draft: Draft | None = None  # a tree of the method's problem, grown while kernels compiled
         self.ignored: threading.Thread | None = None  # an abandoned thread of the run, whose reports are ignored
         self._sink = sink
         self._lock = threading.RLock()
@@ -156,6 +159,14 @@ class Monitor:
             self._compile_began = None
         if begins or self.phase == COMPILING:
             self.report(phase=COMPILING if begins else self._interrupted)
+
+    def use_compile_time(self) -> None:
+        """Call `while_compiling` if a compilation has begun to take time; the caller is not the thread that compiles."""
+        if self.while_compiling is None or self.phase != COMPILING or self.compiled() < NOTICEABLE_SECONDS:
+            return
+        work = self.while_compiling
+        self.while_compiling = None
+        work()
 
     def emit(self) -> None:
         """Send a snapshot to the sink, if anything has changed.

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,6 +38,7 @@ from trainer.solver_common.problem_setup import (
     searched_settings,
 )
 from trainer.table import Labels, Table, fingerprint
+from trainer.training.first_tree import at_least_first_tree, report_first_tree
 from trainer.training.metrics import JudgedRows, crossed_metrics, held_out_costs, held_out_groups, metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
 from trainer.training.recovery import RecoveredRun, solution_from_progress
@@ -152,7 +154,9 @@ def train(
     if on_start is not None:
         on_start(monitor)
     requested = settings
+    monitor.while_compiling = partial(report_first_tree, method, problem, settings, monitor)
     problem, settings, size = settle_size(method, problem, settings, monitor)
+    monitor.while_compiling = partial(report_first_tree, method, problem, settings, monitor)
     tree, certificate, solution = fit(method, problem, settings, monitor, request.left)
     monitor.report(
         phase=CHECK,
@@ -282,6 +286,7 @@ def fit(
         if left is None
         else solution_from_progress(method, problem, settings, left)
     )
+    solution = at_least_first_tree(problem, settings, solution, monitor.first_draft)
     tree = problem.tree(solution.draft)
     if method.guarantee is Guarantee.TREE:
         simpler = problem.tree(simplify(tree))

@@ -117,11 +117,12 @@ class _Call(Generic[Result]):
 
 
 def _supervised_ticks(thread: threading.Thread, monitor: Monitor) -> Iterator[None]:
-    """Yield several times a second while the thread runs; check memory and report progress."""
+    """Yield several times a second while the thread runs; check memory, report progress and use the time of compilation."""
     ticks = 0
     while thread.is_alive():
         thread.join(TICK)
         ticks += 1
+        monitor.use_compile_time()
         yield
         if ticks % 10 == 0:
             monitor.check_memory()

@@ -236,10 +236,26 @@ def test_clock_stands_still_while_kernels_compile(browser, run):
         status=RunStatus.RUNNING, attempt=1, started=timezone.now(), progress=record | {"received": received}
     )
     page = browser.get(f"/runs/{run.pk}/").content.decode()
-    assert "Getting ready took 7.4" in page
+    assert "Getting ready has taken 7.4" in page
+    assert "quick first tree" not in page
     assert "data-clock" not in page
     run.refresh_from_db()
     assert search_seconds(run) == 0.2
+
+
+def test_first_tree_is_shown_while_kernels_compile(browser, run):
+    nodes = [{"id": 0, "label": 0, "counts": [1000, 500]}]
+    record = {"t": 0.1, "phase": COMPILING, "compile_seconds": 1.2, "nodes": 0, "correct": 1000, "leaves": 1}
+    record |= {"tree": nodes, "columns": [], "classes": ["no", "yes"], "incumbent": None, "bound": 0.9}
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, attempt=1, started=timezone.now(), progress=record | {"received": str(timezone.now())}
+    )
+    ProgressRecord.objects.create(run=run, attempt=1, line=0, record=record)
+    page = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
+    assert "Right for 1,000 of 1,500 training rows with one leaf." in page
+    assert "This is a quick first tree." in page
+    TrainingRun.objects.filter(pk=run.pk).update(progress=record | {"phase": "search", "received": str(timezone.now())})
+    assert "quick first tree" not in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
 
 
 def test_a_failed_run_says_why(browser, run):

@@ -7,6 +7,7 @@ from enum import Enum
 
 import numpy as np
 
+from trainer.data.encoding import EncodedFeature, Encoding, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError
@@ -112,6 +113,24 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
         question=question,
         columns=tuple(group.column for group in column_groups),
     )
+
+
+def single_tests(problem: Problem, settings: Settings) -> Encoding | None:
+    """Return tests of one category or bin edge each; None unless the topology is complete and all columns may be used."""
+    if settings["topology"].strip() or settings["select"] != "none" or problem.has_empty:
+        return None
+    table = (problem.source or problem).table
+    features: list[EncodedFeature] = []
+    for j, column in enumerate(table.columns):
+        for group in _groups_of(j, column, column, settings["bins"]):
+            values = group.values.tolist()
+            if group.ordered:
+                features += [EncodedFeature(name=column.name, column=j, test=Test.ABOVE, low=edge) for edge in values]
+            else:
+                features += [
+                    EncodedFeature(name=column.name, column=j, test=Test.LEVEL, level=int(code)) for code in values
+                ]
+    return Encoding(features=tuple(features), schema=table.schema)
 
 
 def _groups_of(j: int, column: Column, full_column: Column, bins: int) -> list[ColumnGroup]:

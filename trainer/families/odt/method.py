@@ -19,7 +19,7 @@ from trainer.families.odt.as_questions import MAX_QUESTIONS, count_questions, en
 from trainer.families.odt.choice import AUTO, choose_topology, select_columns
 from trainer.families.odt.editing.bench import check_wishes, subset_bench
 from trainer.families.odt.goals import GOALS, RateGoalSearch, apply_class_weight, make_goal, orient_classes
-from trainer.families.odt.grouping import limit_subsets, make_groups, relabel, scope
+from trainer.families.odt.grouping import limit_subsets, make_groups, relabel, scope, single_tests
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.mip import MIP, solve_mip
 from trainer.families.odt.search import LevelLimitReached, SubsetSearch
@@ -241,6 +241,7 @@ METHOD = Method(
     estimator="ODTClassifier",
     proof=ProofKind.OWN,
     cost=CostModel(seconds=_seconds, spread=0.8),
+    first_features=single_tests,
     precompile=({}, {"frontier": True}, {"classes": 3, "depth": 2}),
     workbench=WorkbenchSupport(
         build=subset_bench, check=check_wishes, groups_categories=True,
