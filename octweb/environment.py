@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import os
 import secrets
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import lazy
@@ -91,6 +93,29 @@ def refuse_weak_proxy_secret(header: str, value: str) -> None:
         raise ImproperlyConfigured(
             f"OCTWEB_REMOTE_USER_HEADER is set, so OCTWEB_REMOTE_USER_SECRET needs {MIN_PROXY_SECRET} characters or more, "
             "which the proxy sends in the header Octweb-Proxy-Secret."
+        )
+
+
+def split_groups(value: str) -> list[str]:
+    """Return the groups of a list: separated by semicolons if it has any (LDAP names have commas), else by commas."""
+    return [group.strip() for group in value.split(";" if ";" in value else ",") if group.strip()]
+
+
+def refuse_incomplete_provider(issuer: str, client: str, value: str) -> None:
+    """Raise ImproperlyConfigured if an OpenID provider is named, but cannot be used, or not safely."""
+    if not issuer:
+        return
+    address = urlsplit(issuer)
+    if address.scheme != "https" and not (address.scheme == "http" and address.hostname in ("localhost", "127.0.0.1")):
+        raise ImproperlyConfigured(f"OCTWEB_OIDC_ISSUER is '{issuer}'; it must begin with https://.")
+    if not client or not value:
+        raise ImproperlyConfigured(
+            "OCTWEB_OIDC_ISSUER is set, so OCTWEB_OIDC_CLIENT_ID and OCTWEB_OIDC_CLIENT_SECRET must be, too."
+        )
+    if importlib.util.find_spec("mozilla_django_oidc") is None:
+        raise ImproperlyConfigured(
+            "OCTWEB_OIDC_ISSUER needs a package that is not installed: pip install -r requirements-sso.txt, "
+            "or pip install 'octweb[sso]'."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dj_database_url
 
@@ -15,10 +16,12 @@ from octweb.environment import (
     choice,
     integer,
     one_of,
+    refuse_incomplete_provider,
     refuse_old,
     refuse_weak_proxy_secret,
     secret,
     secret_key,
+    split_groups,
     store_settings,
     text,
     words_setting,
@@ -216,6 +219,26 @@ REMOTE_USER_HEADER = text("OCTWEB_REMOTE_USER_HEADER", "").strip()
 REMOTE_USER_SECRET = secret("OCTWEB_REMOTE_USER_SECRET")
 REMOTE_USER_CREATE = boolean("OCTWEB_REMOTE_USER_CREATE", False)
 refuse_weak_proxy_secret(REMOTE_USER_HEADER, REMOTE_USER_SECRET)
+REMOTE_USER_GROUPS_HEADER = text("OCTWEB_REMOTE_USER_GROUPS_HEADER", "").strip()
+# Sign-on through an OpenID provider (octweb.core.sign_on), for which requirements-sso.txt must be installed.
+OIDC_ISSUER = text("OCTWEB_OIDC_ISSUER", "").strip()
+OIDC_CLIENT_ID = text("OCTWEB_OIDC_CLIENT_ID", "").strip()
+OIDC_CLIENT_SECRET = secret("OCTWEB_OIDC_CLIENT_SECRET")
+OIDC_LABEL = text("OCTWEB_OIDC_LABEL", "your organisation")  # "Sign in with …" on the page
+OIDC_SCOPES = text("OCTWEB_OIDC_SCOPES", "openid profile email")
+OIDC_NAME_CLAIM = text("OCTWEB_OIDC_NAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = text("OCTWEB_OIDC_GROUPS_CLAIM", "groups")
+OIDC_CREATE = boolean("OCTWEB_OIDC_CREATE", False)  # whether unknown names get an account
+OIDC_LINK = boolean("OCTWEB_OIDC_LINK", False)  # whether accounts with a password are opened by name, too
+OIDC_SESSION_HOURS = integer("OCTWEB_OIDC_SESSION_HOURS", 12)
+OIDC_TOKEN_DAYS = integer("OCTWEB_OIDC_TOKEN_DAYS", 30)  # tokens work for this time after a sign-in; 0: always
+refuse_incomplete_provider(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET)
+if OIDC_ISSUER:
+    AUTHENTICATION_BACKENDS.append("octweb.core.sign_on.SignOnBackend")
+# Groups of the provider, or of the proxy, that give a role (octweb.core.roles).
+MEMBER_GROUPS = split_groups(text("OCTWEB_MEMBER_GROUPS", ""))
+REVIEWER_GROUPS = split_groups(text("OCTWEB_REVIEWER_GROUPS", ""))
+ADMINISTRATOR_GROUPS = split_groups(text("OCTWEB_ADMINISTRATOR_GROUPS", ""))
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
@@ -275,7 +298,8 @@ CONTENT_SECURITY_POLICY = {
         "connect-src": ["'self'"],
         "object-src": ["'none'"],
         "base-uri": ["'self'"],
-        "form-action": ["'self'"],
+        # signing out leads on to the OpenID provider
+        "form-action": ["'self'", *(["{0.scheme}://{0.netloc}".format(urlsplit(OIDC_ISSUER))] if OIDC_ISSUER else [])],
         "frame-ancestors": ["'none'"],
     }
 }

@@ -6,7 +6,7 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from octweb.batch.views import job_list
-from octweb.core import reset
+from octweb.core import reset, sign_in
 from octweb.core import views as core
 from octweb.core.parameters import LockedGenerator
 from octweb.decide.public import public_page
@@ -90,8 +90,10 @@ urlpatterns = [
     path("invocations", invocations.Invocations.as_view(), name="invocations"),
     path("ping", invocations.Ping.as_view(), name="ping"),
     path("version", invocations.version, name="version"),
-    path("accounts/login/", auth.LoginView.as_view(extra_context={"live": example_tree}), name="login"),
-    path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
+    path("accounts/login/", sign_in.SignIn.as_view(extra_context={"live": example_tree}), name="login"),
+    path("accounts/logout/", sign_in.SignOut.as_view(), name="logout"),
+    path("accounts/sign-on/", sign_in.begin, name="sign-on"),
+    path("accounts/sign-on/answer/", sign_in.answer, name="sign-on-answer"),
     path("accounts/password/", passwords.PasswordChange.as_view(), name="password_change"),
     path("accounts/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
     path("accounts/reset/", reset.request_reset, name="password_reset"),

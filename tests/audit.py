@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = [f"requirements{name}.txt" for name in ("", "-hosts", "-pdf", "-fast", "-databases")]
+FILES = [f"requirements{name}.txt" for name in ("", "-hosts", "-pdf", "-fast", "-databases", "-sso")]
 SECONDS = 90
 ACCEPTED: dict[str, str] = {}  # advisory → why it does not concern octweb
 

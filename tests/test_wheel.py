@@ -100,6 +100,7 @@ def test_the_wheel_needs_every_package_that_is_imported(package):
             "requirements-pdf",
             "requirements-fast",
             "requirements-databases",
+            "requirements-sso",
             "requirements-mlflow",
             "requirements-python-client",
         )

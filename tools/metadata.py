@@ -2,7 +2,7 @@
 
 The dependencies come from requirements.in, the extras from the other files: `hosts` (files in a bucket, folds
 on a cluster), `pdf` (dossiers as PDF), `fast` (a compiled parser), `databases` (counts from DuckDB and
-PostgreSQL), `mlflow` (MLflow models), `client` (octweb.Client).
+PostgreSQL), `sso` (sign-on by OpenID), `mlflow` (MLflow models), `client` (octweb.Client).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Requirements(MetadataHookInterface):
             "pdf": requirements(root / "requirements-pdf.in"),
             "fast": requirements(root / "requirements-fast.in"),
             "databases": requirements(root / "requirements-databases.in"),
+            "sso": requirements(root / "requirements-sso.in"),
             "mlflow": requirements(root / "requirements-mlflow.in"),
             "client": requirements(root / "requirements-python-client.in"),
         }

@@ -1,4 +1,4 @@
-"""Store answers for repeated calls."""
+"""Store answers for repeated calls, and who the users of a sign-on service are."""
 
 from __future__ import annotations
 
@@ -23,3 +23,19 @@ class StoredAnswer(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class SignOnIdentity(models.Model):
+    """A user of an OpenID provider, by issuer and subject, which never change. Names at a provider may."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_on")
+    issuer = models.CharField(max_length=500)
+    subject = models.CharField(max_length=255)
+    # until then the user's API tokens work without a new sign-in; null: always
+    tokens_until = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="one_user_a_subject")]
+
+    def __str__(self) -> str:
+        return self.subject

@@ -15,6 +15,9 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
 
+from octweb.core.roles import role_of_groups, set_role_of_groups
+from octweb.environment import split_groups
+
 PROOF = "HTTP_OCTWEB_PROXY_SECRET"  # where WSGI has the header Octweb-Proxy-Secret
 BACKEND = "octweb.core.remote_user.ProxyUserBackend"
 log = logging.getLogger(__name__)
@@ -52,23 +55,41 @@ class ProxyUserMiddleware:
         name = self._proved_name(request)
         if not name or request.user.get_username() != name:
             user = ProxyUserBackend().authenticate(request, remote_user=name) if name else None  # type: ignore[arg-type]
-            if user is not None:
+            if user is not None and self._give_role(request, user):
                 auth.login(request, user, backend=BACKEND)
             elif request.session.get(auth.BACKEND_SESSION_KEY) == BACKEND:
                 auth.logout(request)
+        elif not self._give_role(request, request.user):
+            auth.logout(request)
         return self.get_response(request)
 
-    def _proved_name(self, request: HttpRequest) -> str:
-        """Return the name in the header, or "" if there is none or the secret of the proxy is missing.
+    def _give_role(self, request: HttpRequest, user: Any) -> bool:
+        """Give the user the role of the groups in the header. Return whether they give one."""
+        if not settings.REMOTE_USER_GROUPS_HEADER:
+            return True
+        key = "HTTP_" + settings.REMOTE_USER_GROUPS_HEADER.upper().replace("-", "_")
+        role = role_of_groups(split_groups(_decode(request.META.get(key, ""))))
+        if role is None:
+            return False
+        set_role_of_groups(user, role)
+        return True
 
-        WSGI decodes headers as Latin-1, and proxies send UTF-8. Names of accounts are composed (é is one character).
-        """
-        name = request.META.get(self.header, "").strip()
-        with contextlib.suppress(UnicodeError):  # it is Latin-1 indeed
-            name = name.encode("latin-1").decode("utf-8")
-        name = unicodedata.normalize("NFC", name)
+    def _proved_name(self, request: HttpRequest) -> str:
+        """Return the name in the header, or "" if there is none or the secret of the proxy is missing."""
+        name = _decode(request.META.get(self.header, ""))
         sent = request.META.get(PROOF, "")
         if name and not constant_time_compare(sent.encode(), settings.REMOTE_USER_SECRET.encode()):
             log.warning("%s came without the secret of the proxy and was ignored", settings.REMOTE_USER_HEADER)
             return ""
         return name
+
+
+def _decode(value: str) -> str:
+    """Return a header as the proxy meant it.
+
+    WSGI decodes headers as Latin-1, and proxies send UTF-8. Names of accounts are composed (é is one character).
+    """
+    value = value.strip()
+    with contextlib.suppress(UnicodeError):  # it is Latin-1 indeed
+        value = value.encode("latin-1").decode("utf-8")
+    return unicodedata.normalize("NFC", value)

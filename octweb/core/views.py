@@ -139,6 +139,18 @@ def too_many(request: HttpRequest, detail: str, *, seconds: int) -> HttpResponse
     return response
 
 
+def sign_on_failed(request: HttpRequest, detail: str, *, status: int = 403) -> HttpResponse:
+    """Refuse a sign-in through the OpenID provider."""
+    log.warning("sign-on refused with status %s", status)
+    return _error(
+        request,
+        status,
+        "You are not signed in",
+        detail,
+        "Try again from the sign-in page. If it happens again, show this page to an administrator.",
+    )
+
+
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     return _error(
         request,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +27,7 @@ from octweb.core import unavailable
 from octweb.core.lists import page_of, with_words
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.core.refusals import refusals_said
+from octweb.core.roles import ROLES, role_of
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import cancel, job_models, workers_seen
 
@@ -35,25 +35,6 @@ GIGABYTE = 1e9
 MOST_JOBS = 50  # rows of the queue on the page
 ACTIVE = (RunStatus.RUNNING, RunStatus.QUEUED)
 DAY = timedelta(days=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AccountRole:
-    """A role of an account, in the words of the page and as Django stores it."""
-
-    label: str
-    about: str
-    staff: bool
-    superuser: bool
-
-
-ROLES = {
-    "member": AccountRole(label="Member", about="own data, trees and approved models", staff=False, superuser=False),
-    "reviewer": AccountRole(label="Reviewer", about="sees everything and approves models", staff=True, superuser=False),
-    "administrator": AccountRole(
-        label="Administrator", about="a reviewer who also manages people", staff=True, superuser=True
-    ),
-}
 
 
 @login_required
@@ -86,13 +67,6 @@ def administration(request: HttpRequest) -> HttpResponse:
         **_queue(),
     }
     return render(request, "home/administration.html", context)
-
-
-def role_of(user: Any) -> str:
-    """Return the key of the role of an account."""
-    if user.is_superuser:
-        return "administrator"
-    return "reviewer" if user.is_staff else "member"
 
 
 def _health() -> list[tuple[str, bool, str]]:

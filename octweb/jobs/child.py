@@ -26,8 +26,8 @@ PROGRESS = "progress.jsonl"
 SECRET = re.compile(
     r"^(DATABASE_URL|AWS_|PG[A-Z]+$|OCTWEB_S3_)|SECRET|PASSW|TOKEN|CREDENTIAL|PRIVATE|_KEY$", re.IGNORECASE
 )
-# settings of sign-on by the proxy, which are refused without their secret
-SIGN_ON = "OCTWEB_REMOTE_USER_"
+# settings of sign-on, which are refused without their secret
+SIGN_ON = ("OCTWEB_REMOTE_USER_", "OCTWEB_OIDC_")
 
 
 def environment_of_child() -> dict[str, str]:

@@ -111,7 +111,7 @@ def _accounts(user: Any | None, now: datetime) -> Holding:
     users = get_user_model().objects.all() if user is None else get_user_model().objects.filter(pk=user.pk)
     return Holding(
         key="accounts", title="Accounts", about=USERS,
-        what="User name, name, e-mail address, hash of the password, last sign-in, and what messages the user wants.",
+        what="User name, name, e-mail address, hash of the password, last sign-in, the key at a sign-on service, and what messages the user wants.",
         count=_count(users),
         until="Until an administrator deletes the account. A visitor's account of the demo ends after a day.",
         erased="An administrator deletes the account under Administration. The user's objects go with it.",

@@ -11,12 +11,14 @@ import threading
 import time
 from typing import Any
 
+from django.conf import settings
 from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
 from rest_framework.authentication import get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from octweb.core.sign_in import may_use_tokens
 from octweb.registry.lifecycle.access import is_token_valid
 from octweb.serving.models import ApiToken
 
@@ -42,13 +44,17 @@ class ApiTokenAuthentication(TokenAuthentication):
         if api_token is None:
             raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
         if not is_token_valid(api_token):
-            over = (
-                "This token has expired. Make a new one."
-                if api_token.user.is_active
-                else "The account of this token is closed. Ask an administrator, or use a token of another account."
-            )
-            raise AuthenticationFailed(over)
+            raise AuthenticationFailed(_reason_of_end(api_token))
         return api_token.user, api_token
+
+
+def _reason_of_end(api_token: ApiToken) -> str:
+    """Return why a token is not valid any more, and what to do."""
+    if not api_token.user.is_active:
+        return "The account of this token is closed. Ask an administrator, or use a token of another account."
+    if not may_use_tokens(api_token.user):
+        return f"The owner of this token has to sign in with {settings.OIDC_LABEL} again. Then it works as before."
+    return "This token has expired. Make a new one."
 
 
 def forget(digest: str | None = None) -> None:
@@ -70,7 +76,7 @@ def lookup(token: bytes) -> ApiToken | None:
     entry = _known.get(digest)
     if entry is not None and entry[0] > now:
         return entry[1]
-    api_token = ApiToken.objects.select_related("user").filter(digest=digest).first()
+    api_token = ApiToken.objects.select_related("user__sign_on").filter(digest=digest).first()
     with _lock:
         if len(_known) >= MAX_REMEMBERED:
             _known.clear()

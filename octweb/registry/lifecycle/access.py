@@ -7,12 +7,16 @@ from typing import Any
 
 from django.utils import timezone
 
+from octweb.core.sign_in import may_use_tokens
 from octweb.registry.models import Share, ShareLevel, State, TreeModel
 
 
 def is_token_valid(token: Any) -> bool:
-    """Return whether a token has not expired and its user is active. True for a session (None)."""
-    return token is None or (token.user.is_active and (token.expiry is None or token.expiry > timezone.now()))
+    """Return whether a token has not expired and its user may use it. True for a session (None)."""
+    if token is None:
+        return True
+    is_current = token.expiry is None or token.expiry > timezone.now()
+    return is_current and token.user.is_active and may_use_tokens(token.user)
 
 
 def may_call(user: Any, token: Any, model: TreeModel, *, public: bool = False) -> bool:

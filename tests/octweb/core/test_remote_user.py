@@ -1,4 +1,4 @@
-"""A proxy signs users in by a header, which counts only with the secret of the proxy."""
+"""A proxy signs users in by headers, which count only with the secret of the proxy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
+from octweb.core.roles import role_of
 from octweb.environment import refuse_weak_proxy_secret
 
 pytestmark = pytest.mark.django_db
@@ -84,3 +85,21 @@ def test_header_needs_a_long_secret():
     refuse_weak_proxy_secret(NAME, SECRET)
     with pytest.raises(ImproperlyConfigured, match="OCTWEB_REMOTE_USER_SECRET needs 32 characters"):
         refuse_weak_proxy_secret(NAME, "short")
+
+
+def test_groups_of_the_proxy_give_roles(proxy, owner, settings):
+    settings.REMOTE_USER_GROUPS_HEADER = "X-Remote-Groups"
+    settings.MEMBER_GROUPS = ["trees"]
+    settings.REVIEWER_GROUPS = ["risk, credit"]
+
+    def role(groups: str, proof: str = SECRET) -> str:
+        proxy.get("/", headers={NAME: "olga", PROOF: proof, "X-Remote-Groups": groups})
+        owner.refresh_from_db()
+        return role_of(owner)
+
+    assert role("trees; risk, credit", proof="wrong") == "member"
+    assert role("trees; risk, credit") == "reviewer"
+    assert user_of(proxy) == ""
+    assert role("trees") == "member"
+    answer = proxy.get("/", headers={NAME: "olga", PROOF: SECRET, "X-Remote-Groups": "others"})
+    assert not answer.wsgi_request.user.is_authenticated
