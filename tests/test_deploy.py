@@ -43,6 +43,14 @@ def test_the_compose_file_is_whole():
     assert services["worker"]["environment"]["OCTWEB_FILES"] == services["web"]["environment"]["OCTWEB_FILES"]
 
 
+def test_nginx_never_sends_a_prediction_twice():
+    """The first call may have been answered and recorded, so a second one would double the record."""
+    directives = [line.partition("#")[0].split() for line in (DEPLOY / "nginx.conf").read_text().splitlines()]
+    repeated = [words for words in directives if words[:1] == ["proxy_next_upstream"]]
+    assert repeated
+    assert not any(word.startswith("non_idempotent") for words in repeated for word in words)
+
+
 def test_every_setting_of_the_files_exists():
     known = (ROOT / "docs" / "settings.md").read_text() + (DEPLOY / "gunicorn.conf.py").read_text()
     for path in [*filter(Path.is_file, DEPLOY.iterdir()), ROOT / "docs" / "deploy.md"]:
