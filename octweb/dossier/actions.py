@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import uuid
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.urls import reverse
 from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
+from octweb.audit.models import Record
 from octweb.core import files
 from octweb.decide.actions import guidance_of
 from octweb.decide.wording import questions_of
@@ -27,7 +31,8 @@ from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.document.selection import selection_of
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle import actions as registry
-from octweb.registry.models import Recording, State, TreeModel
+from octweb.registry.lifecycle.audit_trail import AuditFindings
+from octweb.registry.models import Recording, ReviewEvent, State, TreeModel
 from trainer.errors import DataError, list_names
 from trainer.tree.document import publishable
 
@@ -71,7 +76,33 @@ def start(
         said=texts_of(model) | texts,
         groups=_groups(model, groups),
         site=site[:500],
+        approval=_approval_without_dossier(model),
     )
+
+
+def start_for_approval(event: ReviewEvent) -> None:
+    """Queue the dossier that belongs to an approval, in its transaction. Without rows, there can be none.
+
+    The limit on the owner's jobs does not apply, because each approval has one dossier.
+    """
+    model = event.model
+    if model.dataset is None or not model.dataset.file:
+        return
+    job = ModelDossier.objects.create(
+        owner=model.owner,
+        model=model,
+        said=texts_of(model),
+        groups=_groups(model, None),
+        site=settings.ADDRESS,
+        approval=event,
+    )
+    transaction.on_commit(lambda: queue.send(job))
+
+
+def _approval_without_dossier(model: TreeModel) -> ReviewEvent | None:
+    """Return the approval whose dossier could not be made. The next dossier belongs to it."""
+    last = ModelDossier.objects.filter(model=model, approval__isnull=False).order_by("-created").first()
+    return last.approval if last is not None and last.status in (RunStatus.FAILED, RunStatus.CANCELLED) else None
 
 
 def _check_texts(texts: Mapping[str, str]) -> dict[str, str]:
@@ -124,6 +155,12 @@ def latest_dossier(model: TreeModel) -> ModelDossier | None:
     """Return the last finished dossier, or None."""
     finished = ModelDossier.objects.filter(model=model, status=RunStatus.SUCCEEDED).exclude(file="")
     return finished.order_by("-created").first()
+
+
+def approval_dossier(model: TreeModel) -> ModelDossier | None:
+    """Return the finished dossier that belongs to the approval, or None."""
+    finished = ModelDossier.objects.filter(model=model, status=RunStatus.SUCCEEDED, approval__isnull=False)
+    return finished.exclude(file="").order_by("-created").first()
 
 
 def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
@@ -199,6 +236,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "selection": "" if chosen is None else chosen.words,
         "recording": Recording.FULL if settings.RECORD else model.recording,
         "record_keep_days": settings.RECORD_KEEP_DAYS,
+        "approval": _approval_record(job),
         "review": steps,
         "four_eyes": registry.needs_four_eyes(),
         "audit": audit.end(),
@@ -212,16 +250,60 @@ def about(job: ModelDossier) -> dict[str, Any]:
     }
 
 
+def _approval_record(job: ModelDossier) -> dict[str, Any] | None:
+    """Return time and record number of the approval that this dossier belongs to, or None."""
+    if job.approval is None:
+        return None
+    records = Record.objects.filter(subject="model", subject_id=job.model_id, what="approve")
+    number = next((r.number for r in records if r.details.get("event") == job.approval_id), None)
+    return {"at": job.approval.at.isoformat(timespec="minutes"), "record": number}
+
+
 def _absolute(job: ModelDossier, path: str) -> str:
     return f"{job.site.rstrip('/')}{path}" if job.site else path
 
 
+def _recorded_digests(model_id: uuid.UUID) -> set[str]:
+    """Return the SHA-256 of the dossiers that records of approvals name."""
+    records = Record.objects.filter(subject="model", subject_id=model_id, what="approve")
+    return {digest for record in records if (digest := record.details.get("dossier"))}
+
+
+def audit_dossiers(models: Iterable[TreeModel]) -> AuditFindings:
+    """Compare the stored dossiers of approvals with the audit chain."""
+    report = AuditFindings([], [])
+    for model in models:
+        records = Record.objects.filter(subject="model", subject_id=model.pk, what__in=("approve", "dossier made"))
+        for record in records:
+            digest = record.details.get("dossier") if record.what == "approve" else record.details.get("approved")
+            if digest and (problem := _dossier_problem(model, digest)):
+                report.problems.append(f"record {record.number}: {problem}")
+    return report
+
+
+def _dossier_problem(model: TreeModel, digest: str) -> str:
+    """Return what is wrong with the stored dossier of this SHA-256, or ""."""
+    job = ModelDossier.objects.filter(model=model, sha256=digest).exclude(file="").first()
+    if job is None:
+        return f"the dossier of {model} with the SHA-256 {digest} was removed."
+    try:
+        with job.file.open("rb") as stream:
+            stored = hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        return f"the stored file of the dossier of {model} is gone."
+    return "" if stored == digest else f"the stored file of the dossier of {model} was changed."
+
+
 def tidy(now: datetime) -> int:
-    """Remove old dossiers except the latest of each model, and files without a dossier. Return how many."""
+    """Remove old dossiers and files without a dossier. Return how many.
+
+    The latest of each model is kept, and those that an approval made or that its record names.
+    """
     removed = 0
-    for job in ModelDossier.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).select_related("model"):
+    old = ModelDossier.objects.filter(status__in=FINISHED, finished__lt=now - KEPT, approval__isnull=True)
+    for job in old.select_related("model"):
         last = latest_dossier(job.model)
-        if last is None or last.pk != job.pk:
+        if (last is None or last.pk != job.pk) and job.sha256 not in _recorded_digests(job.model_id):
             job.delete()
             removed += 1
     return removed + files.remove_unknown(FOLDER, ModelDossier.objects.values_list("file", flat=True), now)

@@ -26,6 +26,7 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
 from octweb.registry.api.request import AnyFormat, readable_model
 from octweb.registry.lifecycle import access
+from octweb.registry.models import TreeModel
 
 # maximum and default time that a call waits for its dossier, and time between two polls, in seconds
 LONGEST_WAIT = 30.0
@@ -59,7 +60,7 @@ class DossierJobSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = ModelDossier
-        fields = ["id", "model", "status", "created", "finished", "error"]
+        fields = ["id", "model", "status", "created", "finished", "error", "approval", "sha256"]
         read_only_fields = fields
 
 
@@ -73,6 +74,7 @@ class DossierView(GenericAPIView):
         operation_id="models_dossier",
         parameters=[
             OpenApiParameter("format", str, enum=list(actions.FORMATS), description="in place of the header Accept"),
+            OpenApiParameter("of", str, enum=["approval"], description="the dossier that the approval made"),
             OpenApiParameter(
                 "wait", float, description=f"seconds to wait for the first dossier, at most {LONGEST_WAIT:g}"
             ),
@@ -94,6 +96,8 @@ class DossierView(GenericAPIView):
         model = readable_model(request, pk)
         form = _form(request)
         wait = _wait(request)
+        if "of" in request.query_params:
+            return _approval_response(request, model, form)
         job = actions.latest_dossier(model)
         if job is None:
             if not access.is_owner_or_staff(request.user, model):
@@ -121,6 +125,18 @@ class DossierView(GenericAPIView):
         return _accepted_response(
             actions.start(by=request.user, model=model, said=texts, groups=groups, site=request.build_absolute_uri("/"))
         )
+
+
+def _approval_response(request: Request, model: TreeModel, form: str) -> HttpResponse:
+    """Return the dossier that the approval of a model made. Raises NotFound and ValidationError."""
+    if (of := request.query_params["of"]) != "approval":
+        raise ValidationError({"of": f"'{of[:40]}' is not 'approval'. Leave it out to get the latest dossier."})
+    job = actions.approval_dossier(model)
+    if job is None:
+        raise NotFound(
+            "No approval of this model has made a dossier yet. Call again in half a minute, or without 'of'."
+        )
+    return answer(job, model, form, actions.content(job, form, by=request.user))
 
 
 def _accepted_response(job: ModelDossier) -> Response:

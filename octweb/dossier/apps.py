@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
-    from octweb.registry.models import TreeModel
+    from octweb.registry.models import ReviewEvent, TreeModel
     from octweb.registry.review.checklist import ChecklistItem, ReviewedModel
 
 
@@ -17,12 +17,13 @@ class DossierConfig(AppConfig):
     def ready(self) -> None:
         from django.core import checks
 
-        from octweb.registry.hooks import register_item, register_obstacles, register_preparation
+        from octweb.registry.hooks import register_approval, register_item, register_obstacles, register_preparation
 
         checks.register(_check_clauses)
         register_item("dossier", _item)
         register_obstacles(_obstacles)
         register_preparation(_start)
+        register_approval(evidence=_evidence, start=_start_for_approval)
 
 
 def _item(reviewed: ReviewedModel) -> ChecklistItem:
@@ -47,6 +48,18 @@ def _check_clauses(app_configs: Any, **_: Any) -> list[Any]:
     unknown = [key for key in settings.REQUIRED_CLAUSES if key not in KEYS]
     words = f"OCTWEB_REQUIRED_CLAUSES knows {', '.join(KEYS)}."
     return [Error(f"'{key}' is not a table of clauses.", hint=words, id="octweb.E301") for key in unknown]
+
+
+def _evidence(model: TreeModel) -> dict[str, str]:
+    from octweb.dossier.review import reviewed_digest
+
+    return reviewed_digest(model)
+
+
+def _start_for_approval(event: ReviewEvent) -> None:
+    from octweb.dossier.actions import start_for_approval
+
+    start_for_approval(event)
 
 
 def _start(model: TreeModel) -> None:

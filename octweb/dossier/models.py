@@ -31,6 +31,11 @@ class ModelDossier(Job):
     said = models.JSONField(default=dict)  # name in `actions.TEXTS` → text by the owner
     groups = models.JSONField(default=list)  # columns whose groups the dossier compares
     site = models.CharField(max_length=500, blank=True)  # URL of this installation, as the browser sees it
+    # the approval that this dossier belongs to, if its step made it
+    approval = models.ForeignKey(
+        "registry.ReviewEvent", null=True, blank=True, on_delete=models.CASCADE, related_name="dossiers"
+    )
+    sha256 = models.CharField(max_length=64, blank=True)  # of the file; dossiers of earlier versions have none
     file = models.FileField(max_length=200, blank=True)
     bytes = models.BigIntegerField(default=0)
 

@@ -26,6 +26,12 @@ def start_dossier(model: TreeModel) -> None:
         actions.start(by=model.owner, model=model, site=settings.ADDRESS)
 
 
+def reviewed_digest(model: TreeModel) -> dict[str, str]:
+    """Return the SHA-256 of the dossier that a reviewer could read, as `dossier`, for the record of the approval."""
+    dossier = actions.latest_dossier(model)
+    return {"dossier": dossier.sha256} if dossier is not None and dossier.sha256 else {}
+
+
 def unwritten_sentences(model: TreeModel) -> list[str]:
     """Return what the last dossier lacks of the tables in OCTWEB_REQUIRED_CLAUSES, or []."""
     required = settings.REQUIRED_CLAUSES

@@ -51,6 +51,7 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
         "inside": inside,
         "job": job,
         "made": dossier,
+        "approved": actions.approval_dossier(model),
         "refusal": refusal,
         "wait": wait_of(job),
         "texts": [
@@ -109,7 +110,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
     """Return the dossier in one of FORMATS. HTML opens in the browser, and other formats are downloads."""
     model, _ = _model(request, pk)
-    job = actions.latest_dossier(model)
+    job = actions.approval_dossier(model) if request.GET.get("of") == "approval" else actions.latest_dossier(model)
     if form not in actions.FORMATS or job is None:
         raise Http404("There is no dossier of this model in this form.")
     return answer(job, model, form, actions.content(job, form, by=request.user))
@@ -121,6 +122,8 @@ def answer(job: ModelDossier, model: TreeModel, form: str, content: bytes) -> Ht
     if form != "html":  # the browser shows the HTML document instead of saving it
         as_file(response, f"{model.family.name}-{model.version}-dossier.{form}")
     response["X-Content-SHA256"] = model.sha256
+    if job.sha256:
+        response["X-Dossier-SHA256"] = job.sha256
     if job.finished is not None:
         response["Last-Modified"] = job.finished.strftime("%a, %d %b %Y %H:%M:%S GMT")
     return response

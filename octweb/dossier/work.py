@@ -5,6 +5,7 @@ The child never gets the key.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -77,9 +78,9 @@ class DossierSupervisor(ResultSupervisor):
     noun = "dossier"
 
     def load(self) -> ModelDossier:
-        return ModelDossier.objects.select_related("model__dataset", "model__family", "model__owner", "owner").get(
-            pk=self.job_id
-        )
+        return ModelDossier.objects.select_related(
+            "model__dataset", "model__family", "model__owner", "owner", "approval"
+        ).get(pk=self.job_id)
 
     def prepare(self, job: ModelDossier) -> DossierChild:
         if job.model.dataset is None:
@@ -102,6 +103,7 @@ class DossierSupervisor(ResultSupervisor):
         name = ""
         signing.sign(folder, signing_key())
         content = zip_folder(folder)
+        digest = hashlib.sha256(content).hexdigest()
         try:
             # the name contains the attempt, so no other attempt can pick up the file of a lost one
             name = default_storage.save(f"{FOLDER}/{job.pk}-{self.attempt}.zip", ContentFile(content))
@@ -112,10 +114,16 @@ class DossierSupervisor(ResultSupervisor):
                     by=job.owner,
                     verdict=str(summary.get("verdict")),
                     manifest=_digest(folder),
+                    **({"approved": digest} if job.approval_id else {}),
                 )
                 stored_summary = {n: v for n, v in summary.items() if n != "folder"} | self.noted()
                 self.end(
-                    RunStatus.SUCCEEDED, file=name, bytes=len(content), summary=stored_summary, log=self._log(child)
+                    RunStatus.SUCCEEDED,
+                    file=name,
+                    sha256=digest,
+                    bytes=len(content),
+                    summary=stored_summary,
+                    log=self._log(child),
                 )
         except BaseException:
             if name:

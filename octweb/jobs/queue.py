@@ -26,6 +26,12 @@ def job_models() -> list[type[Job]]:
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
+def kinds_of_queue(kind: type[Job]) -> list[type[Job]]:
+    """Return the kinds of jobs that the same slot of a worker takes, this kind included."""
+    queue_name = import_string(kind.TASK).queue_name
+    return [model for model in job_models() if import_string(model.TASK).queue_name == queue_name]
+
+
 def send(job: Job) -> None:
     """Put a task into the task queue. Its only argument is the id of the job."""
     task = import_string(job.TASK)
@@ -100,7 +106,7 @@ def ahead_of(job: Job) -> list[QuerySet[Any]]:
     """Return, for each kind, a queryset of the queued jobs that workers take before this one."""
     mine = priority_of(type(job))
     querysets = []
-    for model in job_models():
+    for model in kinds_of_queue(type(job)):
         queued = model._default_manager.filter(status=RunStatus.QUEUED).exclude(pk=job.pk)
         if priority_of(model) == mine:
             querysets.append(queued.filter(created__lt=job.created))
@@ -114,7 +120,7 @@ def more_urgent_waits(job: Job, since: datetime) -> bool:
     mine = priority_of(type(job))
     return any(
         model._default_manager.filter(status=RunStatus.QUEUED, created__lt=since).exists()
-        for model in job_models()
+        for model in kinds_of_queue(type(job))
         if priority_of(model) > mine
     )
 

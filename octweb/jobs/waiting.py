@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from octweb.core.templatetags.octweb import seconds
 from octweb.jobs.models import Job, RunStatus
-from octweb.jobs.queue import ahead_of, job_models, queue_position, workers_seen
+from octweb.jobs.queue import ahead_of, kinds_of_queue, queue_position, workers_seen
 from trainer.tree.numbers import count_words
 
 MINUTE = 60.0
@@ -48,15 +48,16 @@ def wait_of(job: Job | None) -> Wait | None:
     workers = workers_seen()
     if not workers:
         return Wait(position=position, workers=0)
-    running = _running()
+    running = _running(type(job))
     free = [0.0] * max(0, workers - len(running)) + [_remaining_seconds(other) for other in running]
     ahead = [_maximum_seconds(other) for queued in ahead_of(job) for other in queued.order_by("created")]
     busy = _busy_words(running) if len(running) >= workers else ""
     return Wait(position=position, workers=workers, busy=busy or _ahead_words(len(ahead)), longest=_start(free, ahead))
 
 
-def _running() -> list[Any]:
-    return [job for model in job_models() for job in model._default_manager.filter(status=RunStatus.RUNNING)]
+def _running(kind: type[Job]) -> list[Any]:
+    """Return the running jobs in slots that also take jobs of this kind."""
+    return [job for model in kinds_of_queue(kind) for job in model._default_manager.filter(status=RunStatus.RUNNING)]
 
 
 def _remaining_seconds(job: Job) -> float:

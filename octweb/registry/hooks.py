@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from octweb.registry.models import TreeModel
+    from octweb.registry.models import ReviewEvent, TreeModel
 
 
 def _no_permissions(model: TreeModel) -> Mapping[str, Any]:
@@ -99,6 +99,31 @@ def register_obstacles(read: Callable[[TreeModel], list[str]]) -> None:
 def obstacles(model: TreeModel) -> list[str]:
     """Return sentences about what prevents an approval, or []."""
     return [sentence for read in obstacle_sources for sentence in read(model)]
+
+
+# functions that return what the record of an approval names, by name of its detail
+evidence_sources: list[Callable[[TreeModel], Mapping[str, str]]] = []
+# functions that start what belongs to an approval, in its transaction
+approval_starters: list[Callable[[ReviewEvent], None]] = []
+
+
+def register_approval(
+    *, evidence: Callable[[TreeModel], Mapping[str, str]], start: Callable[[ReviewEvent], None]
+) -> None:
+    """Register what the record of an approval names, and what the approval starts."""
+    evidence_sources.append(evidence)
+    approval_starters.append(start)
+
+
+def approval_evidence(model: TreeModel) -> dict[str, str]:
+    """Return what the record of the approval of a model names."""
+    return {name: value for read in evidence_sources for name, value in read(model).items()}
+
+
+def start_after_approval(event: ReviewEvent) -> None:
+    """Start what belongs to an approval. Called in the transaction of the approval."""
+    for start in approval_starters:
+        start(event)
 
 
 def prepare_checklist(model: TreeModel) -> None:

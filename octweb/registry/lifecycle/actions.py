@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,7 +30,13 @@ from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
 from octweb.registry.document.derived_columns import columns_of
-from octweb.registry.hooks import obstacles, open_points, prepare_checklist
+from octweb.registry.hooks import (
+    approval_evidence,
+    obstacles,
+    open_points,
+    prepare_checklist,
+    start_after_approval,
+)
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.audit_trail import record_step
 from octweb.registry.lifecycle.families import claim_name, lock_family
@@ -118,12 +124,15 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
             return model
         if recording and recording != model.recording:
             _set_recording(model, by, recording, reason)
-        approved = _move(model, "approve", by, reason)
+        approved = _move(model, "approve", by, reason, approval_evidence(model))
+        event = approved.events.filter(after=State.APPROVED).last()
         if renamed := claim_name(approved.family):
             _record_note(approved, "renamed", by, renamed)
         current = served_version(approved.family)
         if publish or (publish is None and (current is None or current.version < approved.version)):
             approved.served_since = _serve(approved, by, f"served as {approved}")
+        if event is not None:
+            start_after_approval(event)
     return approved
 
 
@@ -374,7 +383,8 @@ def needs_four_eyes() -> bool:
     return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1
 
 
-def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
+def _move(model: TreeModel, verb: str, by, reason: str, details: Mapping[str, str] | None = None) -> TreeModel:
+    """Take a step, and record it with further details."""
     reason = reason.strip()
     if (refusal := _refusal(model, verb, by)) is not None:
         raise PermissionDenied(refusal)
@@ -392,7 +402,7 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
                 f"The state must be {' or '.join(s.label.lower() for s in states)}."
             )
         event = ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
-        record_step(verb, event)
+        record_step(verb, event, **(details or {}))
         clear_now_and_on_commit()
     model.state = after
     model.served_since = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import threading
@@ -168,6 +169,58 @@ def test_the_file_to_carry_away_names_the_dossier_and_its_model(model, client, o
     assert f"<code>{model.sha256}</code>" in page
     answer = client.get(f"/models/{model.pk}/dossier/")
     assert answer["Location"] == f"/models/{model.pk}/?mode=proof#dossier"
+
+
+@pytest.mark.slow
+def test_approval_makes_its_dossier_and_the_chain_names_it(model, owner, staff, client_of, client, capsys):
+    """The same bytes come twice, the dossier outlives newer ones, and the audit finds a changed file."""
+    registry.ask_for_approval(model, by=owner)
+    reviewed = actions.latest(model)
+    assert run(DossierSupervisor, reviewed) == "succeeded"
+    registry.approve(model, by=staff, reason="read")
+    job = ModelDossier.objects.get(approval__isnull=False)
+    api = client_of(owner)
+    address = f"/api/v1/models/{model.pk}/dossier/"
+    assert api.get(f"{address}?of=approval").status_code == 404
+    assert run(DossierSupervisor, job) == "succeeded"
+    job.refresh_from_db()
+    reviewed.refresh_from_db()
+    records = Record.objects.filter(subject_id=model.pk)
+    approve = records.get(what="approve")
+    made = records.filter(what="dossier made").last()
+    assert approve.details["dossier"] == reviewed.sha256
+    assert made.details["approved"] == job.sha256
+    assert hashlib.sha256(api.get(f"{address}?of=approval&format=zip").content).hexdigest() == job.sha256
+    assert ModelDossier.objects.count() == 2
+    for form in TYPES:
+        first = api.get(f"{address}?of=approval&format={form}")
+        assert first.content == api.get(f"{address}?of=approval&format={form}").content
+        assert first["X-Dossier-SHA256"] == job.sha256
+    about = api.get(address).json()["about"]
+    assert about["approval"]["record"] == approve.number
+    assert about["state"] == "approved"
+    assert "This dossier belongs to the approval" in api.get(f"{address}?format=html").content.decode()
+
+    assert run(DossierSupervisor, actions.start(by=owner, model=model)) == "succeeded"
+    assert actions.tidy(timezone.now() + 2 * actions.KEPT) == 0
+    assert api.get(f"{address}?of=approval")["X-Dossier-SHA256"] == job.sha256 != api.get(address)["X-Dossier-SHA256"]
+    assert api.get(f"{address}?of=review").status_code == 400
+    client.force_login(owner)
+    assert job.sha256 in client.get(f"/models/{model.pk}/dossier/panel/").content.decode()
+    call_command("audit", str(model.pk))
+    with default_storage.open(job.file.name, "ab") as stream:
+        stream.write(b"x")
+    with pytest.raises(SystemExit):
+        call_command("audit", str(model.pk))
+    assert f"record {made.number}: the stored file of the dossier" in capsys.readouterr().err
+
+
+def test_failed_dossier_of_an_approval_is_made_again(model, owner, staff):
+    registry.ask_for_approval(model, by=owner, reason="x")
+    registry.approve(model, by=staff, reason="read")
+    job = ModelDossier.objects.get(approval__isnull=False)
+    ModelDossier.objects.all().update(status="failed")
+    assert actions.start(by=owner, model=model).approval == job.approval
 
 
 def test_old_dossiers_are_removed_but_the_last_one_stays(model, owner):

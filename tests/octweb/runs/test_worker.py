@@ -13,8 +13,10 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from octweb.core.problems import Conflict
+from octweb.dossier import actions as dossiers
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.reaper import MAX_ATTEMPTS, reap
+from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
 from octweb.runs.child import TrainingProcess
@@ -42,8 +44,8 @@ def status(run):
 @pytest.fixture
 def enqueue(owner, dataset):
     def make(**changes):
-        arguments = {"method": "cart", "parameters": {"depth": 3}} | changes
-        return actions.enqueue(owner=owner, dataset=dataset, **arguments)
+        arguments = {"dataset": dataset, "method": "cart", "parameters": {"depth": 3}} | changes
+        return actions.enqueue(owner=owner, **arguments)
 
     return make
 
@@ -153,6 +155,24 @@ def test_a_cancelled_queued_run_never_starts(enqueue):
     assert status(run) == RunStatus.CANCELLED
     with pytest.raises(Conflict):
         actions.cancel(run)
+
+
+@pytest.mark.slow
+@pytest.mark.one_database
+def test_dossier_of_an_approval_does_not_wait_for_a_training(worker, enqueue, owner, staff, hard_dataset):
+    """One worker makes it within 30 seconds, while a training of ten minutes goes on."""
+    first = enqueue()
+    worker()
+    wait_for(lambda: status(first) == RunStatus.SUCCEEDED)
+    model = TrainingRun.objects.select_related("model").get(pk=first.pk).model
+    registry.ask_for_approval(model, by=owner)
+    longer = enqueue(dataset=hard_dataset, method="odt", parameters={"depth": 3, "time_limit": 600})
+    wait_for(lambda: status(longer) == RunStatus.RUNNING)
+    registry.approve(model, by=staff, reason="read")
+    started = time.monotonic()
+    wait_for(lambda: dossiers.approval_dossier(model))
+    assert time.monotonic() - started < 30
+    assert status(longer) == RunStatus.RUNNING
 
 
 def test_cancel_keeps_the_incumbent(worker, long_run):

@@ -14,6 +14,7 @@ from octweb.audit.models import Record
 from octweb.datasets.models import Dataset
 from octweb.decide.actions import audit_guidance
 from octweb.decisions.audited import DecisionAudit, audit_decisions
+from octweb.dossier.actions import audit_dossiers
 from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
@@ -44,8 +45,9 @@ class Command(BaseCommand):
         about_models = audit_models(models)
         about_data = audit_datasets(_datasets(options["model"], models))
         about_pages = audit_guidance(models)
-        problems = audit.broken() + about_models.problems + about_data.problems + about_pages.problems
-        unchecked = about_models.unchecked + about_data.unchecked + about_pages.unchecked
+        reports = [about_models, about_data, about_pages, audit_dossiers(models)]
+        problems = audit.broken() + [problem for report in reports for problem in report.problems]
+        unchecked = [gap for report in reports for gap in report.unchecked]
         if options["holds"] and not Record.objects.filter(digest=options["holds"].strip().lower()).exists():
             problems.append(f"No record has the hash {options['holds'][:64]}: the chain was rewritten since.")
         records = _records(options["model"], models)

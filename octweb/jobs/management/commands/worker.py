@@ -21,23 +21,31 @@ from octweb.jobs.child import environment_of_child
 from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import beat, reap, sweep
 from octweb.jobs.signals import beside
-from octweb.jobs.supervisor import stopping, worker_name
+from octweb.jobs.supervisor import TICK_SECONDS, stopping, worker_name
 from octweb.private_files import protect_new_files
 
 log = logging.getLogger(__name__)
 
 TIDY_SECONDS = 3600.0
 BESIDE_SECONDS = 1.0
+BESIDE_QUEUE = "beside"  # queue of short jobs, which do not wait for a training
 VISITS_SECONDS = 60.0  # time between two checks for expired demo visits
 
 
 class Slot(Worker):
-    """A django-tasks worker that requeues its job at SIGTERM, because a job may take hours."""
+    """A django-tasks worker that requeues its job at SIGTERM, because a job may take hours.
+
+    `beside` is the slot of short jobs. It runs in a thread, so it gets no signals of its own.
+    """
+
+    beside: Slot | None = None
 
     def shutdown(self, signum, frame) -> None:
         log.info("%s: ending, a run in progress goes back to the queue", signal.strsignal(signum))
         self.running = False
         stopping.set()
+        if self.beside is not None:
+            self.beside.running = False
         if not self.running_task:
             raise SystemExit(0)
 
@@ -58,34 +66,56 @@ class Command(BaseCommand):
         if settings.FORK_SERVER and not options["batch"]:
             fork_server.keep()
             fork_server.living(environment_of_child())
+        queue_names = ["default", BESIDE_QUEUE] if options["batch"] else ["default"]
+        slot = _slot(queue_names, options["interval"], batch=options["batch"])
+        slot.configure_signals()
+        thread = None
+        if not options["batch"]:
+            slot.beside = _slot([BESIDE_QUEUE], options["interval"])
+            thread = threading.Thread(target=_run_beside, args=(slot.beside,), name="short jobs", daemon=True)
+            thread.start()
         log.info("worker ready")
         try:
-            self._work(options)
+            _run(slot)
             if options["batch"]:
                 _send_beside()  # the last jobs may have queued messages
         finally:
+            if thread is not None:
+                thread.join(settings.WORKER_GRACE_SECONDS + TICK_SECONDS)  # its job goes back to the queue
             fork_server.give_up()
 
-    def _work(self, options):
-        while not stopping.is_set():
-            slot = Slot(
-                queue_names=["default"],
-                excluded_queue_names=[],
-                interval=options["interval"],
-                batch=options["batch"],
-                backend_name="default",
-                startup_delay=False,
-                max_tasks=None,
-                worker_id=get_random_string(32),
-            )
-            slot.configure_signals()
-            try:
-                slot.run()
-                return
-            except DatabaseError as error:
-                log.warning("the database does not answer, trying again: %s", error)
-                connection.close()
-                time.sleep(1)
+
+def _slot(queue_names: list[str], interval: float, *, batch: bool = False) -> Slot:
+    return Slot(
+        queue_names=queue_names,
+        excluded_queue_names=[],
+        interval=interval,
+        batch=batch,
+        backend_name="default",
+        startup_delay=False,
+        max_tasks=None,
+        worker_id=get_random_string(32),
+    )
+
+
+def _run(slot: Slot) -> None:
+    """Run jobs until the worker ends. If the database does not answer, try again."""
+    while not stopping.is_set():
+        try:
+            slot.run()
+            return
+        except DatabaseError as error:
+            log.warning("the database does not answer, trying again: %s", error)
+            connection.close()
+            time.sleep(1)
+
+
+def _run_beside(slot: Slot) -> None:
+    """Run short jobs in this thread, and close its connection at the end."""
+    try:
+        _run(slot)
+    finally:
+        connection.close()
 
 
 def _tidy() -> None:
