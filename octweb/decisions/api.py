@@ -5,9 +5,11 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import NotAcceptable, ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,14 +18,18 @@ from rest_framework.views import APIView
 from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.core.idempotency import idempotent_by_id
 from octweb.core.parsers import StrictJSONParser
+from octweb.core.problems import Gone
 from octweb.decisions import collecting, later
 from octweb.decisions.bulk import members_of, rows_of_body
 from octweb.decisions.erasing import USER_REASONS, erase_decisions, erase_subject
 from octweb.decisions.explaining import explanation_json
 from octweb.decisions.later import LaterRow, add_later_rows
+from octweb.decisions.letter import letter_file
 from octweb.decisions.listing import FILTERS, OBJECTIONS, decisions_of, summaries, versions_of
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import decision_json, find_decision, find_model, later_json, models_of, record_look
+from octweb.dossier import pdf
+from octweb.registry.api.request import AnyFormat
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import MAX_SUBJECT, SUBJECT_HEADER, by_text, subject_of
 from octweb.registry.prediction.responses import CsvParser
@@ -34,6 +40,7 @@ SUBJECT = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="Your reference to a person. The list then has only decisions whose calls sent it. No log contains this header.",
 )
+LETTERS = {"html": "text/html; charset=utf-8", "pdf": "application/pdf"}  # form → media type
 PARAMETERS = [OpenApiParameter(name, str, description=text) for name, text in FILTERS.items()]
 
 
@@ -249,6 +256,40 @@ class Decision(APIView):
         answer = decision_json(record) | {"explanation": explanation_json(record, request.user)}
         record_look(record, by_text(request.user, request.auth), "api")
         return Response(DecisionSerializer(answer).data)
+
+
+class DecisionLetter(APIView):
+    """The letter for the person about a recorded decision. Each call is recorded, too."""
+
+    content_negotiation_class = AnyFormat
+
+    @extend_schema(
+        operation_id="decisions_letter",
+        parameters=[OpenApiParameter("format", str, enum=list(LETTERS), description="in place of the header Accept")],
+        responses={(200, "text/html"): OpenApiTypes.STR, (200, "application/pdf"): OpenApiTypes.BINARY}
+        | PROBLEMS(400, 401, 403, 404, 406, 410, 429),
+    )
+    def get(self, request: Request, decision: uuid.UUID) -> HttpResponse:
+        """Return the letter as HTML or PDF: the answer, its reasons, and how to object."""
+        form = _letter_form(request)
+        record = find_decision(request.user, decision)
+        if record.is_erased:
+            raise Gone("The content of this decision was erased, so there is no letter.")
+        content = letter_file(record, form, user=request.user, by=by_text(request.user, request.auth))
+        return HttpResponse(content, content_type=LETTERS[form])
+
+
+def _letter_form(request: Request) -> str:
+    """Return "html" or "pdf", from `?format=` or the header Accept. Raises ValidationError and NotAcceptable."""
+    form = request.query_params.get("format")
+    if form is None:
+        accepted = [part.partition(";")[0].strip().lower() for part in request.headers.get("Accept", "").split(",")]
+        form = "pdf" if "application/pdf" in accepted and "text/html" not in accepted else "html"
+    if form not in LETTERS:
+        raise ValidationError({"format": f"'{form[:40]}' is not one of {', '.join(LETTERS)}."})
+    if form == "pdf" and not pdf.can_print():
+        raise NotAcceptable("This server has no library for PDF. Ask for format=html and print it.")
+    return form
 
 
 class _LaterView(APIView):

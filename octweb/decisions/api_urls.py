@@ -7,6 +7,7 @@ from octweb.decisions import api
 urlpatterns = [
     path("models/<uuid:pk>/decisions/", api.ModelDecisions.as_view(), name="api-model-decisions"),
     path("decisions/<uuid:decision>/", api.Decision.as_view(), name="api-decision"),
+    path("decisions/<uuid:decision>/letter/", api.DecisionLetter.as_view(), name="api-decision-letter"),
     path("decisions/<uuid:decision>/outcome/", api.DecisionOutcome.as_view(), name="api-decision-outcome"),
     path("decisions/<uuid:decision>/override/", api.DecisionOverride.as_view(), name="api-decision-override"),
     path("decisions/<uuid:decision>/objection/", api.DecisionObjection.as_view(), name="api-decision-objection"),

@@ -11,7 +11,6 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from rest_framework.exceptions import APIException, ValidationError
@@ -20,22 +19,18 @@ from rest_framework.request import Request
 from octweb.core.attachments import as_file
 from octweb.core.pagination import Pages
 from octweb.core.problems import flatten
-from octweb.decide.actions import guidance_of
-from octweb.decide.page import context as decide_context
 from octweb.decisions import collecting
 from octweb.decisions.bulk import MEMBERS, members_of
 from octweb.decisions.erasing import USER_REASONS, erase_decisions, erase_subject
-from octweb.decisions.explaining import request_of
-from octweb.decisions.later import MAX_REASON, MAX_REFERENCE, LaterRow, add_later_rows
+from octweb.decisions.later import LaterRow, add_later_rows
+from octweb.decisions.letter import letter_context, letter_file, record_context
 from octweb.decisions.listing import ALL, OBJECTION, OBJECTIONS, OUTCOME, OVERRIDE, decisions_of, summaries, versions_of
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import (
     DecisionRecord,
-    decision_json,
     find_decision,
     find_model,
     models_of,
-    names_of,
     record_look,
 )
 from octweb.dossier import pdf
@@ -50,15 +45,6 @@ MAX_COUNT = 10_000  # a page counts at most this many rows, because counting a m
 PERSON_ROWS = 500  # maximum decisions about one person on a page
 MAX_CHANGES = 4  # maximum number of smallest changes in a letter
 FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
-NOTED_WORDS = {
-    "empty": "was empty",
-    "unknown": "has a value that training did not have",
-    "below": "is below the range of training",
-    "above": "is above the range of training",
-    "value": "has a value of the wrong kind",
-    "column": "has a column that the model does not have",
-    "row": "has no column names",
-}
 
 
 class _RowsOfPage(Pages):
@@ -157,7 +143,7 @@ def recorded_decision(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) 
         typed = {name: request.POST.get(name, "") for name in MEMBERS.get(kind, ())} | {"kind": kind}
         if _add(request, record, kind):
             return redirect("records:decision", pk, decision)
-    context = _record_context(request, record)
+    context = record_context(record, request.user)
     record_look(record, by_text(request.user, None), "page")
     last = context["facts"]["objection"] or {}
     objection = typed if typed.get("kind") == OBJECTION else {name: last.get(name, "") for name in MEMBERS[OBJECTION]}
@@ -230,9 +216,8 @@ def _erasure_reason(request: HttpRequest) -> str | None:
 @never_cache
 def letter(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
     """Show the letter that tells the person the answer, its reasons, and how to object."""
-    return render(
-        request, "decisions/letter.html", _letter_context(request, pk, decision) | {"has_pdf": pdf.can_print()}
-    )
+    context = letter_context(_own_record(request, pk, decision), request.user, by_text(request.user, None))
+    return render(request, "decisions/letter.html", context | {"has_pdf": pdf.can_print()})
 
 
 @login_required
@@ -242,21 +227,11 @@ def letter_pdf(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> Http
     """Return the letter as PDF. 404 for an erased decision, and if this server has no PDF library."""
     if not pdf.can_print():
         raise Http404("This server has no library for PDF. Open the letter and print it.")
-    context = _letter_context(request, pk, decision)
-    if context["facts"]["erased"]:
-        raise Http404("The content of this decision was erased, so there is no letter.")
-    html = render_to_string("decisions/letter_document.html", context)
-    content = pdf.to_pdf(html, title=f"Letter about the decision {decision}")
-    return as_file(HttpResponse(content, content_type="application/pdf"), f"decision-{decision}.pdf")
-
-
-def _letter_context(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> dict[str, Any]:
-    """Return the context of the letter, and record this access."""
     record = _own_record(request, pk, decision)
-    context = _record_context(request, record)
-    record_look(record, by_text(request.user, None), "letter")
-    flips = (context["explained"] or {}).get("flips", ())
-    return context | {"guidance": guidance_of(record.model), "changes": flips[:MAX_CHANGES]}
+    if record.is_erased:
+        raise Http404("The content of this decision was erased, so there is no letter.")
+    content = letter_file(record, "pdf", user=request.user, by=by_text(request.user, None))
+    return as_file(HttpResponse(content, content_type="application/pdf"), f"decision-{decision}.pdf")
 
 
 def _own_record(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> DecisionRecord:
@@ -264,38 +239,3 @@ def _own_record(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> Dec
     if record.model.pk != pk:
         raise Http404("This decision was given by another model.")
     return record
-
-
-def _record_context(request: HttpRequest, record: DecisionRecord) -> dict[str, Any]:
-    """Return the context of a recorded decision: its record, its explanation as on the decision page, and who acted."""
-    facts = decision_json(record)
-    asked = request_of(record, request.user)
-    explained = decide_context(*asked) if asked is not None else None
-    names = names_of([facts["by"] or "", *(later.get("by", "") for later in facts["later"])])
-    for entry in [facts, *facts["later"]]:
-        entry["who"] = names.get(entry.get("by") or "", "")
-    history = [later for later in facts["later"] if later["kind"] != Kind.LOOK]
-    return {
-        "model": record.model,
-        "facts": facts,
-        "cells": _cells(facts["values"], explained["asked"].values if explained else {}),
-        "explained": explained,
-        "shown": explained["decision"] if explained else None,
-        "tree_classes": record.tree.classes if record.tree is not None else (),
-        "history": history[::-1],
-        "looks": [later for later in facts["later"] if later["kind"] == Kind.LOOK][::-1],
-        "noted": [f"{n['column'] or 'The row'} {NOTED_WORDS.get(n['kind'], n['kind'])}" for n in facts["noted"]],
-        "objections": OBJECTIONS,
-        "erasure_reasons": USER_REASONS,
-        "max_reason": MAX_REASON,
-        "max_reference": MAX_REFERENCE,
-        "inside": True,  # _certainty.html explains less to users who may not see the training rows
-    }
-
-
-def _cells(values: Mapping[str, Any], typed: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return name and value of each recorded cell, as people type it.
-
-    The value is None if the cell is empty or unknown.
-    """
-    return [(name, None if value is None else typed.get(name, value)) for name, value in values.items()]

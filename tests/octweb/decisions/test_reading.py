@@ -219,6 +219,25 @@ def test_each_look_is_a_record(recorded, ids, client, client_of, staff):
     assert (answer["looks"], [later["kind"] for later in answer["later"]]) == (3, ["look"] * 3)
 
 
+def test_letter_is_read_as_html_or_pdf_and_is_a_look(recorded, ids, client, monkeypatch):
+    address = f"/api/v1/decisions/{ids[1]}/letter/"
+    answer = client.get(address)
+    label = client.get(f"/api/v1/decisions/{ids[1]}/").json()["label"]
+    assert answer["Content-Type"].startswith("text/html")
+    assert f"The program answered: <b>{label}</b>" in answer.content.decode()
+    assert [json.loads(look.payload)["page"] for look in ChainEntry.objects.filter(kind="look")] == ["letter", "api"]
+    monkeypatch.setattr("octweb.dossier.pdf.can_print", lambda: True)
+    monkeypatch.setattr("octweb.dossier.pdf.to_pdf", lambda html, title: b"%PDF-" + title.encode())
+    for printed in (client.get(f"{address}?format=pdf"), client.get(address, HTTP_ACCEPT="application/pdf")):
+        assert (printed["Content-Type"], printed.content[:5]) == ("application/pdf", b"%PDF-")
+    assert client.get(f"{address}?format=doc").status_code == 400
+    monkeypatch.setattr("octweb.dossier.pdf.can_print", lambda: False)
+    assert client.get(f"{address}?format=pdf").status_code == 406
+    erasing.erase_decisions([uuid.UUID(ids[1])], by="t", why="request")
+    assert client.get(address).status_code == 410
+    assert ChainEntry.objects.filter(kind="look").count() == 4
+
+
 def test_looks_are_counted_and_the_last_are_listed(recorded, ids, client, monkeypatch):
     monkeypatch.setattr("octweb.decisions.reading.MAX_LOOKS", 2)
     for _ in range(3):
@@ -243,6 +262,7 @@ def test_strangers_get_the_answer_of_an_absent_decision(recorded, ids, client_of
         "objection": {"reason": "b"},
     }
     answers = [other.get(f"/api/v1/decisions/{key}/") for key in (ids[0], absent)]
+    answers += [other.get(f"/api/v1/decisions/{key}/letter/") for key in (ids[0], absent)]
     for kind, body in bodies.items():
         answers += [send(other, f"decisions/{key}/{kind}", body) for key in (ids[0], absent)]
     assert {answer.status_code for answer in answers} == {404}
@@ -252,6 +272,7 @@ def test_strangers_get_the_answer_of_an_absent_decision(recorded, ids, client_of
     assert error["detail"] == answers[0].json()["detail"]
     predict = client_of(owner, scope="predict")
     assert predict.get(f"/api/v1/decisions/{ids[0]}/").status_code == 403
+    assert predict.get(f"/api/v1/decisions/{ids[0]}/letter/").status_code == 403
     assert send(predict, "outcomes", {"rows": []}).status_code == 403
     assert ChainEntry.objects.exclude(kind="decision").count() == 0
 
