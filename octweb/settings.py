@@ -82,6 +82,8 @@ FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.envir
 APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # number of administrators who must approve a model
 WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts to which webhooks may be sent
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # file of the key that signs dossiers
+# time limit of the trainings on bootstraps that a dossier compares; 0 leaves them out
+DOSSIER_BOOTSTRAP_SECONDS = integer("OCTWEB_DOSSIER_BOOTSTRAP_SECONDS", 10)
 METRICS_TOKEN = secret("OCTWEB_METRICS_TOKEN")  # Prometheus reads /metrics with this bearer token
 WATCH = boolean("OCTWEB_WATCH", True)  # workers evaluate the counts of approved models every morning
 RECORD = choice("OCTWEB_RECORD", "", "full")  # "full": each answer of every approved model is recorded

@@ -20,6 +20,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # workers of tests end after a job or two, so a fork server would not pay for itself; the tests' own process keeps one
 os.environ["OCTWEB_FORK_SERVER"] = "0"
+# dossiers of tests train on no bootstraps, unless a test asks for it
+os.environ["OCTWEB_DOSSIER_BOOTSTRAP_SECONDS"] = "0"
 # Playwright's synchronous driver runs an event loop in the thread of the tests, where Django would refuse to work.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 

@@ -23,11 +23,13 @@ from octweb.decide.actions import guidance_of
 from octweb.decide.wording import questions_of
 from octweb.dossier import signing
 from octweb.dossier.folder import HTML, JSON, MODEL, PDF
+from octweb.dossier.history import change_log, risk_log, versions_until
 from octweb.dossier.keys import signing_key
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.dossier.texts import TEXTS
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
+from octweb.registry import hooks
 from octweb.registry.document.selection import selection_of
 from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle import actions as registry
@@ -210,6 +212,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
     events = list(model.events.select_related("by"))
     served = registry.served_version(model.family)
     chosen = selection_of(model)
+    versions = versions_until(model)
     steps = [
         {
             "at": event.at.isoformat(timespec="minutes"),
@@ -237,6 +240,9 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "recording": Recording.FULL if settings.RECORD else model.recording,
         "record_keep_days": settings.RECORD_KEEP_DAYS,
         "approval": _approval_record(job),
+        "versions": change_log(versions),
+        "risk_log": risk_log(versions, job),
+        "good_trees": (hooks.agreement(model) or {}).get("sentence", ""),
         "review": steps,
         "four_eyes": registry.needs_four_eyes(),
         "audit": audit.end(),

@@ -45,6 +45,10 @@ def _has_measured(record: Mapping[str, Any]) -> bool:
     return bool(performance["unseen"] or performance["cross_validation"])
 
 
+def _has_stability(record: Mapping[str, Any]) -> bool:
+    return record["stability"] is not None or bool((record.get("bootstraps") or {}).get("ended"))
+
+
 # section → its heading, and whether a record has its evidence
 SECTIONS: dict[str, tuple[str, Callable[[Mapping[str, Any]], bool]]] = {
     "purpose": ("1 Purpose and limits", lambda record: True),
@@ -53,7 +57,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Mapping[str, Any]], bool]]] = {
     "claim": ("4 Claim and how to check it", lambda record: True),
     "performance": ("5 Performance", _has_measured),
     "calibration": ("6 Calibration by leaf", lambda record: bool(record["calibration"])),
-    "stability": ("7 Stability", lambda record: record["stability"] is not None),
+    "stability": ("7 Stability", _has_stability),
     "review": ("8 Review", lambda record: bool(record["about"].get("review"))),
     "since": ("9 Decisions since approval", lambda record: "recording" in record["about"]),
     "ends": ("10 What would end this approval", lambda record: bool(record["about"].get("ends"))),

@@ -7,15 +7,20 @@ import hashlib
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from tests.trainer.check.recount.files import csv_text, many_classes, trained
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
-from trainer.dossier import dossier
+from trainer.dossier import DossierLimits, dossier
+from trainer.dossier.bootstraps import bootstraps
+from trainer.dossier.rows import rows_of
 from trainer.errors import DataError, ModelFileError
 from trainer.evaluate.intervals import wilson
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, train
+from trainer.tree.file import read_model
 
 CASES = {
     "threshold": ("cart", {}),
@@ -199,3 +204,53 @@ def test_twenty_classes_and_many_leaves(tmp_path):
     assert found["tree"]["leaves"] > 30
     assert sum(map(sum, found["performance"]["unseen"]["confusion"])) == found["data"]["unseen_rows"]
     assert found["performance"]["unseen"]["scores"] is None
+
+
+def test_bootstraps_are_trained_by_the_method_and_counted(tmp_path):
+    document, data = trained(tmp_path, "cart", test_share=0.3)
+    found = made(document, data, tmp_path, limits=DossierLimits(bootstrap_seconds=60.0))["bootstraps"]
+    assert found == made(document, data, tmp_path, limits=DossierLimits(bootstrap_seconds=60.0))["bootstraps"]
+    assert (found["trees"], found["ended"], found["reason"]) == (20, 20, "")
+    assert found["rows"] == document["rows"]["held_out"].count("1")
+    assert 0 <= found["same_root"] <= found["same_root_columns"] <= 20
+    assert found["agreement"]["lowest"] <= found["agreement"]["mean"] <= found["agreement"]["highest"] <= 1
+    assert max(found["asked"].values()) <= 20 == len(found["leaves"])
+
+
+def test_bootstraps_of_rows_that_decide_alone_give_the_same_tree(tmp_path):
+    """Any sample of these rows leads to the same split, so all trees agree."""
+    width = Column(schema=ColumnSchema(name="width", kind=ColumnKind.NUMERIC), values=np.repeat([0.0, 1.0], 60))
+    labels = Labels(name="y", classes=("a", "b"), codes=np.repeat([0, 1], 60).astype(np.int32))
+    table = Table(columns=(width,), row_numbers=np.arange(1, 121))
+    document = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1})).model.to_json()
+    data = tmp_path / "data.csv"
+    data.write_text("width,y\n" + "".join(f"{int(x)},{'ab'[int(x)]}\n" for x in width.values))
+    found = made(document, data, tmp_path, limits=DossierLimits(bootstrap_seconds=60.0))["bootstraps"]
+    assert (found["ended"], found["same_root"], found["same_columns"]) == (20, 20, 20)
+    assert found["agreement"] == {"mean": 1.0, "lowest": 1.0, "highest": 1.0}
+    assert found["rows_are"] == "all"
+
+
+def test_bootstraps_that_do_not_end_in_time_are_said_so(tmp_path):
+    document, data = trained(tmp_path, "cart")
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(document))
+    rows = rows_of(read_model(path), data)
+    times = iter(range(0, 1000, 4))
+    found = bootstraps(rows, 10.0, clock=lambda: float(next(times)))
+    assert (found["trees"], found["ended"]) == (20, 2)
+    assert bootstraps(rows, 0.0) is None
+    moments = iter((0.0, 11.0))
+    none = bootstraps(rows, 10.0, clock=lambda: next(moments))
+    assert (none["ended"], none["agreement"], none["reason"]) == (0, None, "")
+
+
+def test_error_floor_counts_equal_rows_of_other_classes(tmp_path):
+    document, data = trained(tmp_path, "cart")
+    found = made(document, data, tmp_path)["error_floor"]
+    rows = [tuple(row[c["name"]] for c in document["columns"]) for row in csv.DictReader(data.open())]
+    classes = [row[document["target"]] for row in csv.DictReader(data.open())]
+    joint = Counter(zip(rows, classes, strict=True))
+    best = {cells: max(n for (other, _), n in joint.items() if other == cells) for cells in rows}
+    assert found["errors"] == len(rows) - sum(best.values())
+    assert found["rows"] == len(rows)

@@ -3,6 +3,7 @@
 It is computed from the model file, its rows and its proof.
 """
 
+from trainer.dossier.bootstraps import DossierLimits
 from trainer.dossier.facts import FORMAT, FORMAT_VERSION, dossier
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "dossier"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "DossierLimits", "dossier"]

@@ -6,9 +6,12 @@ Pages and files are made from this record alone. Every number is counted on the 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import ReadLimits
 from trainer.dossier import limits as use
 from trainer.dossier import measures
+from trainer.dossier.bootstraps import DossierLimits, bootstraps
 from trainer.dossier.claim import claim
 from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
@@ -37,6 +41,8 @@ from trainer.version import VERSION
 
 FORMAT = "octweb-dossier"
 FORMAT_VERSION = 1
+# packages that a training or a dossier uses, if they are installed
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "pyarrow", "highspy", "pyscipopt", "gurobipy", "Django")
 GROUPED = 6  # rows are grouped by at most this many of the most used columns
 RESTRICTIONS = {p.name for p in CONSTRAINTS} | {"min_leaf", "max_card", "forbidden", "wish", "wishes"}
 
@@ -71,7 +77,7 @@ def dossier(
     at : datetime, optional
         Time of the dossier, by default now.
     limits : ReadLimits, optional
-        The largest file and table.
+        The largest file and table. `DossierLimits` also limit the time of trainings on bootstraps.
 
     Returns
     -------
@@ -94,7 +100,7 @@ def dossier(
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "made": {"at": (at or datetime.now(UTC)).isoformat(timespec="seconds"), "by": f"octweb {VERSION}"},
+        "made": {"at": (at or datetime.now(UTC)).isoformat(timespec="seconds"), "by": f"octweb {VERSION}"} | software(),
         "about": dict(about or {}),
         "model": _model(file, publishable(Path(model).read_bytes())),
         "data": _data(rows, Path(data), data_name),
@@ -107,6 +113,7 @@ def dossier(
         },
         "constraints": [_finding_record(f, file) for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
         "verdict": read_verdict(file).to_json(),
+        "error_floor": measures.error_floor(rows),
         "base_rate": None if (rate := base_rate(file)) is None else rate.to_json(),
         "warnings": tree_warnings(file.tree),
         "performance": {
@@ -121,8 +128,18 @@ def dossier(
         },
         "calibration": measures.calibration(rows),
         "stability": measures.stability(rows),
+        "bootstraps": bootstraps(rows, limits.bootstrap_seconds if isinstance(limits, DossierLimits) else 0.0),
         "limits_of_use": {"sentences": use.limit_sentences(rows), "outside_training": use.count_outside(rows)},
     }
+
+
+def software() -> dict[str, Any]:
+    """Return the versions of Python and of the installed packages that train or count, as member `software`."""
+    versions = {"Python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return {"software": versions}
 
 
 def _model(file: ModelFile, text: bytes) -> dict[str, Any]:
@@ -132,6 +149,7 @@ def _model(file: ModelFile, text: bytes) -> dict[str, Any]:
         "target": file.target,
         "classes": list(file.tree.classes),
         "written_by": f"octweb {file.version}" if file.version else "",
+        "solver": " ".join(filter(None, (file.certificate.get("solver"), file.certificate.get("solver_version")))),
         "sha256": hashlib.sha256(text).hexdigest(),
         "bytes": len(text),
         "parameters": dict(file.parameters),

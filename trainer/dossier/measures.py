@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from trainer.data.folds import fold_of_signs
+from trainer.data.profile import row_groups
 from trainer.dossier.rows import DossierRows
 from trainer.errors import DataError
 from trainer.evaluate.curves import brier, curve
@@ -82,6 +83,17 @@ def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
         "brier": brier(scores, positives, negatives),
         "brier_of_baseline": brier(base, positives, negatives),
     }
+
+
+def error_floor(rows: DossierRows) -> dict[str, Any]:
+    """Count the rows that every tree misclassifies, because rows with equal cells have different classes."""
+    group = row_groups(rows.table)
+    classes = len(rows.model.tree.classes)
+    counts = np.zeros((int(group.max(initial=-1)) + 1, classes), np.int64)
+    np.add.at(counts, (group, rows.codes), rows.weights_of(np.arange(len(group))))
+    total = int(counts.sum())
+    least = total - int(counts.max(axis=1, initial=0).sum())
+    return {"errors": least, "rows": total, "share": least / total if total else None}
 
 
 def cross_validation(rows: DossierRows) -> dict[str, Any] | None:

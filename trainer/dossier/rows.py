@@ -18,13 +18,13 @@ from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.evaluate.groups import group_rows
-from trainer.table import ColumnKind
+from trainer.table import ColumnKind, Table
 from trainer.tree.file import ModelFile
 
 
 @dataclass(frozen=True, kw_only=True)
 class DossierRows:
-    """The n rows of a file that the model can read: `matrix` float64 (n, columns) and class codes `codes` (n,).
+    """The n rows of a file that the model can read: `table`, its `matrix` float64 (n, columns), and class codes `codes` (n,).
 
     `keep` (n,) holds their positions in the file; `training` holds the positions of the training rows among them. `missing` and
     `unknown` count cells of the whole file by column. `gaps` rows were left out for an empty cell, `no_class` rows for a missing or
@@ -33,6 +33,7 @@ class DossierRows:
 
     model: ModelFile
     raw: RawTable
+    table: Table
     matrix: FloatArray
     codes: CodeArray
     keep: np.ndarray
@@ -107,13 +108,15 @@ def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = N
     has_class = read.labels.codes >= 0
     keep = np.flatnonzero(read.usable & has_class)
     codes = read.labels.codes[keep]
+    table = read.table.take(keep)
     record = model.rows or {}
     weights = np.array(record.get("weights") or (), np.int64)
     group = (record.get("group") or {}).get("column")
     return DossierRows(
         model=model,
         raw=raw,
-        matrix=read.table.take(keep).matrix(),
+        table=table,
+        matrix=table.matrix(),
         codes=codes,
         keep=keep,
         training=training_rows(codes, model.rows, model.parameters),

@@ -215,6 +215,39 @@ def test_approval_makes_its_dossier_and_the_chain_names_it(model, owner, staff, 
     assert f"record {made.number}: the stored file of the dossier" in capsys.readouterr().err
 
 
+def test_changes_and_risks_are_listed_over_approved_versions(model, owner, staff):
+    """A draft in between is left out, since readers of the next version may not know of it."""
+
+    def dossier(version, risks):
+        texts = {"risks": risks, "weakness": "small"}
+        return ModelDossier.objects.create(owner=owner, model=version, said=texts, status="succeeded")
+
+    rows, labels = datasets.load(model.dataset)
+    request = TrainRequest(table=rows, labels=labels, method="cart", parameters={"depth": 1}, test_share=0.3)
+    document = train(request).model.to_json()
+    draft, later = (
+        registry.register(owner=owner, document=document, dataset=model.dataset, title="Small") for _ in range(2)
+    )
+    dossier(model, "drift")
+    dossier(draft, "secret")
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff, reason="read")
+    registry.retire(model, by=owner, reason="too old")
+    dossier(later, "drift")
+    ModelDossier.objects.filter(status="queued").delete()
+    about = actions.about(ModelDossier.objects.create(owner=owner, model=later, said={"risks": "none known"}))
+    first, second = about["versions"]
+    assert [v["version"] for v in about["versions"]] == [1, 3]
+    assert first["approved"]
+    assert first["ended"].endswith("too old")
+    assert any(words.startswith("leaves ") for words in second["changes"])
+    assert "depth 2 to 1" in second["changes"]
+    log = [(r["version"], r["about"], r["text"]) for r in about["risk_log"]]
+    assert log == [
+        (1, "Risks", "drift"), (1, "Known weakness", "small"), (3, "Risks", "none known"), (3, "Known weakness", ""),
+    ]  # fmt: skip
+
+
 def test_failed_dossier_of_an_approval_is_made_again(model, owner, staff):
     registry.ask_for_approval(model, by=owner, reason="x")
     registry.approve(model, by=staff, reason="read")

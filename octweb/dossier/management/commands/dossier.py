@@ -19,7 +19,7 @@ from octweb.dossier.clauses import clause_tables, open_clauses
 from octweb.dossier.texts import TYPED
 from trainer.cli.command import error_text
 from trainer.cli.reading_flags import OWN_FILES
-from trainer.dossier import dossier
+from trainer.dossier import DossierLimits, dossier
 from trainer.errors import TrainerError
 
 SHOWN = {
@@ -57,6 +57,13 @@ class Command(BaseCommand):
             "--about", metavar="FILE", help="what people say about the model, as JSON (docs/dossier.md)"
         )
         parser.add_argument("--data-name", default="", metavar="NAME", help="the name of the data file in the document")
+        parser.add_argument(
+            "--bootstrap-seconds",
+            type=int,
+            default=settings.DOSSIER_BOOTSTRAP_SECONDS,
+            metavar="SECONDS",
+            help="time limit of 20 trainings on bootstraps (default %(default)s); 0: none",
+        )
         parser.add_argument("--without-pdf", action="store_true")
         parser.add_argument("--unsigned", action="store_true", help="leave the signature out")
         parser.add_argument("--check", metavar="FOLDER", help="verify a dossier")
@@ -93,9 +100,10 @@ class Command(BaseCommand):
         if key is not None:
             about["signing"] = signing.public_record(key.public_key())
         proof = Path(options["proof"]) if options["proof"] else None
+        limits = DossierLimits(**vars(OWN_FILES), bootstrap_seconds=options["bootstrap_seconds"])
         record = dossier(
             options["model"], options["data"], proof,
-            data_name=options["data_name"], groups=options["group"], about=about, limits=OWN_FILES,
+            data_name=options["data_name"], groups=options["group"], about=about, limits=limits,
         )  # fmt: skip
         record["clauses"] = clause_tables(record)
         files.write(folder, record, Path(options["model"]), proof, pdf=not options["without_pdf"])
