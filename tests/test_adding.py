@@ -144,12 +144,3 @@ def test_the_command_line_trains_and_proves_both_and_the_checker_knows_the_const
     assert {"max_rules", "scope"} <= said_of(changed / "right.json", "recounted")
     assert said_of(changed / "right.json", "refuted") == set()
     assert {"max_rules", "scope"} <= said_of(changed / "wrong.json", "refuted")
-
-
-def test_the_other_examples_stand_in_their_files():
-    text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
-    matches = re.findall(r"<!-- from: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL)
-    assert len({path for path, _ in matches}) == 2
-    for path, lines in matches:
-        whole = (ROOT / path).read_text(encoding="utf-8")
-        assert " ".join(lines.split()) in " ".join(whole.split()), path  # the page has no indentation of members
