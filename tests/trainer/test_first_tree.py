@@ -211,14 +211,17 @@ def test_first_tree_has_no_objective_while_penalty_is_open():
     assert monitor.incumbent is None
 
 
-def test_first_tree_replaces_no_incumbent_of_search():
+@pytest.mark.parametrize(("incumbent", "is_shown"), [(0.1, True), (1.0, False)])
+def test_first_tree_is_shown_if_better_than_incumbent(incumbent: float, is_shown: bool):
+    """A search may report the value of a leaf, without its tree, before its kernels compile."""
     method = get("exact")
     rows = table_of()
-    settings = method.settings({"leaf_penalty": "0"})
+    settings = method.settings({"leaf_penalty": "0.01"})
     monitor = Monitor()
-    monitor.report(incumbent=0.1, draft=DraftLeaf())
+    monitor.report(incumbent=incumbent)
     report_first_tree(method, pose(rows["table"], rows["labels"], settings), settings, monitor)
-    assert monitor.draft == DraftLeaf()
+    assert (monitor.draft is not None) == is_shown
+    assert monitor.incumbent == (pytest.approx(0.98) if is_shown else incumbent)
 
 
 def test_proved_solution_is_kept_beside_first_tree():

@@ -53,12 +53,13 @@ class _Part(NamedTuple):
 
 
 def report_first_tree(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> None:
-    """Grow a first tree and report it, unless the search has a tree already.
+    """Grow a first tree and report it, unless the search has reported a better one.
 
     Only a method that proves whole trees gets it as its incumbent. While a leaf penalty is 'auto', there is no objective
     yet, so the tree is reported without one.
     """
-    if monitor.incumbent is not None:
+    has_objective = method.guarantee is Guarantee.TREE and settings.get("leaf_penalty") != AUTO
+    if monitor.draft is not None and not has_objective:
         return
     try:
         first = grow_first_tree(method, problem, settings)
@@ -66,15 +67,12 @@ def report_first_tree(method: Method, problem: Problem, settings: Settings, moni
         return  # the search meets the same error, and reports it
     if first is None:
         return
-    if method.guarantee is not Guarantee.TREE:
-        if monitor.draft is None:
-            monitor.report(draft=first.draft, leaves=first.leaves)
-    elif settings.get("leaf_penalty") == AUTO:
-        monitor.report(draft=first.draft, leaves=first.leaves, bound=first.bound)
-    else:
+    bound = first.bound if method.guarantee is Guarantee.TREE else None
+    objective = None
+    if has_objective:
         monitor.first_draft = first.draft
         objective = problem.objective(problem.tree(first.draft))
-        monitor.report(incumbent=objective, draft=first.draft, leaves=first.leaves, bound=first.bound)
+    monitor.report(incumbent=objective, draft=first.draft, leaves=first.leaves, bound=bound)
     monitor.emit()
 
 
