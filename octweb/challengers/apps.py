@@ -20,12 +20,15 @@ class ChallengersConfig(AppConfig):
     name = "octweb.challengers"
 
     def ready(self) -> None:
+        from octweb.decisions.signals import decisions_erased, outcomes_recorded
         from octweb.jobs.signals import beside
         from octweb.life.parts import LifePart, register_part
         from octweb.registry.hooks import register_challenger
 
         register_challenger(_challenger_of)
         beside.connect(_on_beside, dispatch_uid="challengers")
+        outcomes_recorded.connect(_on_outcomes, dispatch_uid="challengers")
+        decisions_erased.connect(_on_erased, dispatch_uid="challengers")
         register_part(
             LifePart(
                 name="challenger",
@@ -59,6 +62,18 @@ def _on_beside(sender: Any, **_: Any) -> None:
 
     follow_due()
     look_for_due()
+
+
+def _on_outcomes(sender: Any, labels: Mapping[Any, int], **_: Any) -> None:
+    from octweb.challengers.following import keep_outcomes
+
+    keep_outcomes(labels)
+
+
+def _on_erased(sender: Any, decisions: Any, **_: Any) -> None:
+    from octweb.challengers.following import delete_erased
+
+    delete_erased(decisions)
 
 
 def _record(model: TreeModel, now: datetime) -> Mapping[str, Any] | None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import logging
-import time
+import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from octweb.challengers.actions import end_challenge, ended_challenges, reason_to_end, running_challenges
 from octweb.challengers.models import COMPARED, Challenge, Difference
 from octweb.core.tally import SECONDS_OF_DAY, Key
+from octweb.decisions.adding import hold
 from octweb.decisions.models import ChainEntry, DecisionHead, Kind
-from octweb.decisions.reading import nanoseconds_of
+from octweb.decisions.reading import CHUNK_KEYS, later_by_decision, nanoseconds_of, standing_of
 from octweb.decisions.replaying import row_of
 from octweb.life.counting import EPOCH, add_counts
 from octweb.registry.document.model_files import model_file
@@ -32,14 +32,7 @@ log = logging.getLogger(__name__)
 
 BATCH_RECORDS = 4096
 LATE = timedelta(minutes=10)  # records reach the chain sooner, unless their host was down
-CLEAN_SECONDS = 60.0  # time between two deletions of differences whose record was erased
 NANOSECONDS_OF_DAY = SECONDS_OF_DAY * 10**9
-
-
-class _LastCleaning:
-    """Time of the last deletion of erased differences in this process, in seconds of `time.monotonic`."""
-
-    at = -CLEAN_SECONDS
 
 
 def follow_due() -> int:
@@ -60,9 +53,6 @@ def follow_due() -> int:
         except Exception:  # an unreadable model must not stop the other challenges
             log.exception("the challenge of %s was not followed", challenge.model)
     rows += sum(_follow_ended(challenge, now) for challenge in ended_challenges())
-    if time.monotonic() - _LastCleaning.at >= CLEAN_SECONDS:
-        delete_erased()
-        _LastCleaning.at = time.monotonic()
     return rows
 
 
@@ -85,10 +75,24 @@ def _follow_ended(challenge: Challenge, now: datetime) -> int:
     return rows
 
 
-def delete_erased() -> None:
-    """Delete the differences of decisions whose content was erased."""
-    erased = ChainEntry.objects.filter(key=OuterRef("decision"), payload="")
-    Difference.objects.filter(Exists(erased)).delete()
+def delete_erased(decisions: Any) -> None:
+    """Delete the differences of decisions whose content was erased. `decisions` are ids, or a queryset of them."""
+    if not isinstance(decisions, list):
+        Difference.objects.filter(decision__in=decisions).delete()
+        return
+    for start in range(0, len(decisions), CHUNK_KEYS):
+        Difference.objects.filter(decision__in=decisions[start : start + CHUNK_KEYS]).delete()
+
+
+def keep_outcomes(labels: Mapping[uuid.UUID, int]) -> None:
+    """Store the last outcomes of decisions, by their ids, with the differences of these decisions."""
+    by_label: dict[int, list[uuid.UUID]] = {}
+    for decision, label in labels.items():
+        by_label.setdefault(label, []).append(decision)
+    for label, decisions in by_label.items():
+        for start in range(0, len(decisions), CHUNK_KEYS):
+            part = decisions[start : start + CHUNK_KEYS]
+            Difference.objects.filter(decision__in=part).update(outcome=label)
 
 
 def _follow(challenge: Challenge) -> int:
@@ -124,6 +128,7 @@ def _follow_batch(challenge: Challenge, silent: SilentTree) -> tuple[int, bool]:
         return 0, False
     last = min(end, before + BATCH_RECORDS)
     with transaction.atomic():
+        hold()  # an outcome that is recorded meanwhile must find the new differences
         if not Challenge.objects.filter(pk=challenge.pk, last_number=before).update(last_number=last):
             return 0, False
         challenge.last_number = last
@@ -158,6 +163,9 @@ def _add(challenge: Challenge, silent: SilentTree, entries: Sequence[ChainEntry]
     leaves = np.array([entry.leaf for entry in entries], np.int32)
     add_counts(_counts(challenge, entries, payloads, leaves, answers))
     given = tree.labels[leaves]
+    different = np.flatnonzero((answers != given) & (answers != NO_ANSWER)).tolist()
+    known = later_by_decision(entries[i].key for i in different)
+    outcomes = {key: standing_of(later).get(str(Kind.OUTCOME), {}).get("label") for key, later in known.items()}
     Difference.objects.bulk_create(
         Difference(
             challenge=challenge,
@@ -166,8 +174,9 @@ def _add(challenge: Challenge, silent: SilentTree, entries: Sequence[ChainEntry]
             leaf=int(leaves[i]),
             answer=int(given[i]),
             silent=int(answers[i]),
+            outcome=outcomes.get(entries[i].key),
         )
-        for i in np.flatnonzero((answers != given) & (answers != NO_ANSWER)).tolist()
+        for i in different
     )
 
 

@@ -53,8 +53,15 @@ class Difference(models.Model):
     leaf = models.IntegerField()  # leaf of the served tree
     answer = models.IntegerField()  # class that the served tree answered
     silent = models.IntegerField()  # class that the challenger would answer, as the served tree numbers classes
+    outcome = models.IntegerField(null=True)  # class that came true, by the last outcome on record
 
     class Meta:
+        indexes = [
+            # with all columns that the counts read, so that 50,000 differences are counted from the index
+            models.Index(
+                fields=["challenge", "at", "leaf", "answer", "silent", "outcome"], name="differences_by_outcome"
+            ),
+        ]
         constraints = [models.UniqueConstraint(fields=["challenge", "decision"], name="one_difference_a_decision")]
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from octweb.decisions import adding
 from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.models import Block, ChainEntry, Kind
+from octweb.decisions.signals import decisions_erased
 from octweb.registry.prediction.recording import new_id, subject_digest
 
 KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # these records have no personal data
@@ -40,6 +41,7 @@ def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[u
         if numbers:
             members = {"numbers": sorted(numbers), "decisions": sorted(map(str, erased))}
             adding.add(head, [_record(by, why, members)])
+            decisions_erased.send(sender=None, decisions=erased)
     _clean_files()
     return erased
 
@@ -78,6 +80,7 @@ def erase_old(now: datetime) -> int:
         numbers = list(later.values_list("number", flat=True))
         count = _clear(entries) + _clear(later)
         adding.add(head, [_record("", "retention", {"range": [first, last], "numbers": numbers})])
+        decisions_erased.send(sender=None, decisions=keys)
     _clean_files()
     return count
 

@@ -22,6 +22,7 @@ from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.listing import OBJECTIONS
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import ABSENT, CHUNK_KEYS, later_by_decision, models_of, standing_of
+from octweb.decisions.signals import outcomes_recorded
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 
@@ -62,6 +63,9 @@ def add_later_rows(kind: str, rows: Sequence[LaterRow], *, user: Any, by: str, s
         if batch.errors:
             raise ValidationError(batch.errors)
         adding.add(head, drafts)
+        if batch.kind == Kind.OUTCOME and drafts:
+            labels = {draft.values["about"]: draft.values["label"] for draft in drafts}
+            outcomes_recorded.send(sender=None, labels=labels)
     return Added(len(drafts), len(rows) - len(drafts))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import uuid
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -21,7 +22,7 @@ from octweb.challengers.record import challenger_record, verdicts_by_leaf
 from octweb.challengers.verdicts import Verdicts
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.decisions import collecting
-from octweb.decisions.erasing import erase_decisions
+from octweb.decisions.erasing import erase_decisions, erase_old
 from octweb.decisions.later import LaterRow, add_later_rows
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.life.counting import flush
@@ -234,13 +235,46 @@ def test_outcomes_count_on_their_day_and_not_sooner(recorded_challenge):
     assert sum(verdict.challenger for verdict in later.values()) == len(rows)
 
 
+def test_outcome_before_the_comparison_counts(recorded_challenge):
+    """An outcome may be recorded within the second before the challenger's answer is compared."""
+    ids = record_rows(recorded_challenge.model, 5)
+    collecting.collect()
+    label = model_file(recorded_challenge.model).tree.classes[0]
+    rows = [LaterRow(uuid.UUID(key), {"value": label}) for key in ids]
+    add_later_rows(str(Kind.OUTCOME), rows, user=recorded_challenge.model.owner, by="test")
+    following.follow_due()
+    assert Difference.objects.count() == Difference.objects.filter(outcome=0).count() > 0
+
+
+def test_retention_leaves_no_difference(recorded_challenge, settings):
+    with_outcomes(recorded_challenge, lambda given, silent, i: silent)
+    settings.RECORD_KEEP_DAYS = 1
+    later = now() + timedelta(days=3)
+    collecting.collect_due(later)
+    erase_old(later)
+    assert not Difference.objects.exists()
+
+
+@pytest.mark.one_database
+def test_who_was_right_is_counted_from_an_index(recorded_challenge):
+    """In 50,000 differences the counts took 0.7 s with the records, and take some milliseconds with the index."""
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        verdicts_by_leaf(recorded_challenge, now())
+    (query,) = queries.captured_queries
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+        plan = " ".join(str(row) for row in cursor.fetchall())
+    assert connection.vendor != "sqlite" or "COVERING INDEX differences_by_outcome" in plan
+
+
 def test_erased_decisions_leave_no_difference(recorded_challenge):
     rows = with_outcomes(recorded_challenge, lambda given, silent, i: silent)
     erased = [row.decision for row in rows[:3]]
     different = record_of(recorded_challenge)["different"]
     erase_decisions(erased, by="test", why="request")
     assert record_of(recorded_challenge)["outcomes"]["known"] == len(rows) - 3
-    following.delete_erased()
     assert not Difference.objects.filter(decision__in=erased).exists()
     assert record_of(recorded_challenge)["different"] == different
 
