@@ -15,6 +15,7 @@ from octweb.challengers.models import COMPARED, Challenge
 from octweb.challengers.record import challenger_record
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.decisions.models import DecisionHead
+from octweb.decisions.reading import nanoseconds_of
 from octweb.registry.document.model_files import is_damaged, model_file
 from octweb.registry.hooks import NamedChallenger
 from octweb.registry.lifecycle import actions as lifecycle
@@ -54,7 +55,7 @@ def named_challenger(model: TreeModel) -> NamedChallenger | None:
     challenge = running_challenge(model)
     if challenge is None or reason_to_end(challenge, timezone.now()):
         return None
-    return NamedChallenger(str(challenge.pk), challenge.challenger)
+    return NamedChallenger(str(challenge.pk), challenge.challenger, nanoseconds_of(challenge.since))
 
 
 def reason_to_end(challenge: Challenge, now: datetime) -> str:

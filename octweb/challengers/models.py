@@ -59,7 +59,7 @@ class Difference(models.Model):
         indexes = [
             # with all columns that the counts read, so that 50,000 differences are counted from the index
             models.Index(
-                fields=["challenge", "at", "leaf", "answer", "silent", "outcome"], name="differences_by_outcome"
+                fields=["challenge", "leaf", "answer", "silent", "outcome", "at"], name="differences_by_outcome"
             ),
         ]
         constraints = [models.UniqueConstraint(fields=["challenge", "decision"], name="one_difference_a_decision")]

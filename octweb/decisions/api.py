@@ -87,6 +87,14 @@ class LaterSerializer(serializers.Serializer):
     page = serializers.CharField(required=False, help_text="look: api, page or letter")
 
 
+class SilentAnswerSerializer(serializers.Serializer):
+    """The answer of a challenger, which nobody was given."""
+
+    version_sha256 = serializers.CharField(help_text="of the challenger's model file")
+    leaf = serializers.IntegerField(allow_null=True, help_text="its leaf; null: it has no answer")
+    label = serializers.CharField(allow_null=True)
+
+
 class ErasureSerializer(serializers.Serializer):
     """The erasure of a record's content."""
 
@@ -149,6 +157,7 @@ class DecisionSerializer(serializers.Serializer):
         allow_null=True,
         help_text="the row predicted again now, compared bit for bit; null as in `explanation`",
     )
+    challenger = SilentAnswerSerializer(many=True, help_text="silent answers; empty without a challenger")
     outcome = LaterSerializer(allow_null=True, help_text="the last one")
     override = LaterSerializer(allow_null=True, help_text="the last one")
     objection = LaterSerializer(allow_null=True, help_text="the last one")

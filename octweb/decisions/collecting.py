@@ -7,7 +7,6 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from octweb.decisions import adding
 from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.erasing import erase_old
 from octweb.decisions.models import Block, DecisionHead, Kind, RecordStream, SpoolPart
+from octweb.decisions.silently import AnsweredRows, add_silent_answers
 from octweb.dossier.keys import signing_key
 from octweb.registry.prediction.recording import ID_DIGITS, ROWS_HEAD
 
@@ -156,6 +156,7 @@ def _end(head: DecisionHead, stream: RecordStream, read: Read, size: int) -> Non
 def _read(part: SpoolPart, stream: RecordStream, fd: int) -> Read:
     """Read frames until there are enough rows for one transaction. Skip rows that were collected before."""
     drafts: list[EntryDraft] = []
+    frames: list[AnsweredRows] = []
     end = part.offset
     seq = stream.seq
     last = part.last
@@ -166,10 +167,14 @@ def _read(part: SpoolPart, stream: RecordStream, fd: int) -> Read:
         if frame.kind == FrameKind.SCHEMA:
             _keep_schema(part.name, frame.body)
         elif frame.rows and frame.seq >= seq:
-            drafts.extend(_drafts(part.name, fd, stream.pk, frame))
+            rows = _drafts(part.name, fd, stream.pk, frame)
+            drafts.extend(rows.drafts)
+            frames.append(rows)
             seq = frame.seq + frame.rows
         if len(drafts) >= BATCH_ROWS:
+            add_silent_answers(frames)
             return Read(drafts, end, seq, last, True)
+    add_silent_answers(frames)
     has_more = len(content) >= READ_BYTES and end > part.offset
     return Read(drafts, end, seq, last, has_more)
 
@@ -187,10 +192,12 @@ def _schema(name: str, fd: int, key: bytes) -> Any:
     return SCHEMAS[name, key]
 
 
-def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[EntryDraft]:
+def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> AnsweredRows:
+    """Return the records of a frame. A refused row has no cells, so no challenger answers it."""
     if frame.kind == FrameKind.REFUSED:
-        yield _refused_draft(stream, frame)
-        return
+        draft = _refused_draft(stream, frame)
+        return AnsweredRows(draft.values["model"], b"", [draft], np.empty((0, 0)))
+    drafts = []
     sha256, model, first, at, api, length = ROWS_HEAD.unpack_from(frame.body)
     start = ROWS_HEAD.size
     by, asked_at, request, subject = orjson.loads(frame.body[start : start + length])
@@ -234,7 +241,8 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Ent
         columns_of_list = {
             "model": uuid.UUID(bytes=model), "stream": stream, "seq": frame.seq + i, "leaf": leaf, "label": label, "subject": subject,
         }  # fmt: skip
-        yield EntryDraft(str(Kind.DECISION), key, at, payload, columns_of_list)
+        drafts.append(EntryDraft(str(Kind.DECISION), key, at, payload, columns_of_list))
+    return AnsweredRows(uuid.UUID(bytes=model), sha256, drafts, values)
 
 
 def _cell(column: dict[str, Any], value: float, bits: str) -> Any:

@@ -201,6 +201,10 @@ def decision_json(record: DecisionRecord) -> dict[str, Any]:
         "label": class_text(tree, payload.get("label")),
         "probabilities": probabilities_of(payload, tree),
         "answered_again": answered_again(record),
+        "challenger": [
+            {"version_sha256": sha256, "leaf": leaf, "label": class_text(tree, label)}
+            for sha256, leaf, label in payload.get("challenger", ())
+        ],
         **{str(kind): later_json(last[kind], tree) if kind in last else None for kind in STANDING_KINDS},
         "later": [later_json(later, tree) for later in sorted(listed, key=lambda later: later.number)],
         "looks": looks.count(),

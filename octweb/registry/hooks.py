@@ -157,10 +157,11 @@ def agreement(model: TreeModel) -> dict[str, Any] | None:
 
 
 class NamedChallenger(NamedTuple):
-    """A model that silently answers the rows of another one. `key` names its counts."""
+    """A model that silently answers the rows of another one. `key` names its counts, `since` is ns since 1970."""
 
     key: str
     challenger: TreeModel
+    since: int = 0
 
 
 def _no_challenger(model: TreeModel) -> NamedChallenger | None:

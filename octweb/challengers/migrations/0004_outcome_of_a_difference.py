@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="difference",
             index=models.Index(
-                fields=["challenge", "at", "leaf", "answer", "silent", "outcome"], name="differences_by_outcome"
+                fields=["challenge", "leaf", "answer", "silent", "outcome", "at"], name="differences_by_outcome"
             ),
         ),
     ]

@@ -60,7 +60,17 @@ class SilentTree:
         return bool(self._is_tested.all())
 
     def answers(self, cells: FloatArray) -> CodeArray:
-        """Return the class of each row, in the numbering of the served tree, int32 (n,).
+        """Return the class of each row, in the numbering of the served tree, int32 (n,); NO_ANSWER as in `leaves`."""
+        return self.classes_of(self.leaves(cells))
+
+    def classes_of(self, leaves: CodeArray) -> CodeArray:
+        """Return the class of each leaf of the challenger, in the numbering of the served tree, int32 (n,)."""
+        has_answer = leaves != NO_ANSWER
+        labels = self._classes[self._tree.labels[np.where(has_answer, leaves, 0)]]
+        return np.where(has_answer, labels, NO_ANSWER).astype(np.int32)
+
+    def leaves(self, cells: FloatArray) -> CodeArray:
+        """Return the leaf of the challenger for each row, int32 (n,).
 
         `cells`, float64 (n, len(columns)), come from the served tree's matrix. NO_ANSWER marks rows that the challenger
         does not answer. It also marks rows with an empty cell in a column that the served tree does not test, because
@@ -79,7 +89,7 @@ class SilentTree:
             if j in tree.unknown_refused:
                 has_answer &= column != UNKNOWN_CODE
             matrix[:, j] = column
-        return np.where(has_answer, self._classes[tree.predict(matrix)], NO_ANSWER).astype(np.int32)
+        return np.where(has_answer, tree.apply(matrix), NO_ANSWER).astype(np.int32)
 
 
 class _Codes(NamedTuple):
