@@ -1,4 +1,4 @@
-"""Store answers for repeated calls, and who the users of a sign-on service are."""
+"""Store answers for repeated calls, counts of calls, and who the users of a sign-on service are."""
 
 from __future__ import annotations
 
@@ -39,3 +39,17 @@ class SignOnIdentity(models.Model):
 
     def __str__(self) -> str:
         return self.subject
+
+
+class RateCount(models.Model):
+    """The calls of a caller within a window, over all processes and hosts. Kept until the next window has ended."""
+
+    caller = models.CharField(max_length=64)  # keyed SHA-256
+    ends = models.BigIntegerField(db_index=True)  # seconds since 1970
+    calls = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["caller", "ends"], name="one_count_a_window")]
+
+    def __str__(self) -> str:
+        return f"{self.calls} until {self.ends}"

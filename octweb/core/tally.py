@@ -51,7 +51,7 @@ class ModelTally(NamedTuple):
             _counts[key] = _counts.get(key, 0) + 1
             starts = not _state.started
         if starts:
-            _start()
+            start_writer()
 
     def add(self, counts: Counts) -> None:
         """Add the counts of a call."""
@@ -94,7 +94,7 @@ _sources: list[Callable[[], Mapping[Key, int]]] = []
 
 
 def begin_with(listener: Callable[[], None]) -> None:
-    """Set the function that starts the writer. It is called at the first count of each process."""
+    """Set the function that starts the writer. It is called at the first count, or call, of each process."""
     _state.listener = listener
 
 
@@ -106,7 +106,8 @@ def add_source(source: Callable[[], Mapping[Key, int]]) -> None:
     _sources.append(source)
 
 
-def _start() -> None:
+def start_writer() -> None:
+    """Start the writer thread of this process, unless it runs."""
     with _lock:
         starts = not _state.started
         _state.started = True
@@ -131,7 +132,7 @@ def give_back(counts: Mapping[Key, int]) -> None:
             _counts[key] = _counts.get(key, 0) + number
         starts = bool(counts) and not _state.started
     if starts:
-        _start()
+        start_writer()
 
 
 def _forget() -> None:

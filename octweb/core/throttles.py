@@ -1,7 +1,8 @@
 """Limit the rate of API calls by token, user or address, with Retry-After and RateLimit headers.
 
-Each process counts calls in two windows per caller, so the cost of a call does not depend on earlier ones. Processes
-count separately. Changes of the system clock have no effect.
+Each process counts calls in two windows per caller, so the cost of a call does not depend on earlier ones. Every second
+a thread adds its counts to those of all processes and hosts, and takes over the sums (`octweb.core.rate_counts`).
+Changes of the system clock have no effect on a running process.
 """
 
 from __future__ import annotations
@@ -12,13 +13,18 @@ import time
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 
+from octweb.core import tally
+
 MAX_CALLERS = 100_000
+MAX_REFRESHED = 1_000  # callers whose sums are read although they did not call in the last second
+# windows begin at the same time in all processes
+CLOCK_OFFSET_SECONDS = time.time() - time.monotonic()
 RATE = "octweb.rate"  # key of the rate headers in a request's environment
 
 
@@ -34,6 +40,19 @@ def client_address(request: HttpRequest) -> str | None:
         return None
 
 
+def clock() -> float:
+    """Return the seconds since 1970, as the system clock had them when the process began."""
+    return time.monotonic() + CLOCK_OFFSET_SECONDS
+
+
+class WindowKey(NamedTuple):
+    """A caller's window: its number since 1970, and its length in seconds."""
+
+    caller: str
+    seconds: int
+    number: int
+
+
 class Windows:
     """Sliding-window counter of calls.
 
@@ -43,11 +62,12 @@ class Windows:
     def __init__(self) -> None:
         # caller → number of the current window, calls in the previous window, calls in the current one
         self._counts: dict[str, tuple[int, int, int]] = {}
+        self._unsent: dict[WindowKey, int] = {}  # calls that other processes do not know of
         self._lock = threading.Lock()
 
     def take(self, caller: str, limit: int, seconds: float, *, now: float | None = None, count: bool = True) -> float:
         """Count a call within the limit and return 0. Beyond it, return the seconds to wait."""
-        now = time.monotonic() if now is None else now
+        now = clock() if now is None else now
         window, within = divmod(now, seconds)
         passed = within / seconds
         with self._lock:
@@ -57,12 +77,49 @@ class Windows:
             if count:
                 if len(self._counts) >= MAX_CALLERS:
                     self._counts.clear()
-                self._counts[caller] = (int(window), before, current + 1)
+                    self._unsent.clear()
+                key = WindowKey(caller, int(seconds), int(window))
+                self._counts[caller] = (key.number, before, current + 1)
+                self._unsent[key] = self._unsent.get(key, 0) + 1
+                starts = len(self._unsent) == 1
+        if count and starts:
+            tally.start_writer()
         return 0.0
+
+    def drain(self, *, now: float | None = None) -> dict[WindowKey, int]:
+        """Return the calls since the last time, and reset them. Other callers of the current windows have 0."""
+        now = clock() if now is None else now
+        with self._lock:
+            calls = self._unsent
+            self._unsent = {}
+            entries = list(self._counts.items())[-MAX_REFRESHED:]
+        for caller, (number, _before, _current) in entries:
+            seconds = rate(scope_of(caller))[1]
+            if number == int(now // seconds):
+                calls.setdefault(WindowKey(caller, seconds, number), 0)
+        return calls
+
+    def give_back(self, calls: dict[WindowKey, int]) -> None:
+        """Add drained calls again, because the sums could not be written."""
+        with self._lock:
+            for key, number in calls.items():
+                if number:
+                    self._unsent[key] = self._unsent.get(key, 0) + number
+
+    def take_over(self, sums: dict[WindowKey, int]) -> None:
+        """Replace own counts by the sums over all processes, and add what was counted since `drain`."""
+        with self._lock:
+            for key, total in sums.items():
+                number, before, current = self._counts.get(key.caller, (-1, 0, 0))
+                total += self._unsent.get(key, 0)
+                if key.number == number:
+                    self._counts[key.caller] = (number, before, total)
+                elif key.number == number - 1:
+                    self._counts[key.caller] = (number, total, current)
 
     def left(self, caller: str, limit: int, seconds: float, *, now: float | None = None) -> tuple[int, int]:
         """Return the number of calls left, and the seconds until the current window ends and more are allowed."""
-        now = time.monotonic() if now is None else now
+        now = clock() if now is None else now
         window, within = divmod(now, seconds)
         before, current = self._calls(caller, window)
         used = before * (1 - within / seconds) + current
@@ -79,6 +136,7 @@ class Windows:
         """Reset all counters."""
         with self._lock:
             self._counts.clear()
+            self._unsent.clear()
 
 
 def _wait(before: int, current: int, limit: int, passed: float) -> float:
@@ -108,6 +166,11 @@ def rate_headers(scope: str, caller: str) -> list[tuple[str, str]]:
     remaining, reset = WINDOWS.left(caller, limit, seconds)
     policy = ("RateLimit-Policy", f'"{scope}";q={limit};w={seconds}')
     return [policy, ("RateLimit", f'"{scope}";r={remaining};t={reset}')]
+
+
+def scope_of(caller: str) -> str:
+    """Return the scope of the rate of a caller: `stranger` for addresses, otherwise `user`."""
+    return "stranger" if caller.startswith("stranger ") else "user"
 
 
 def caller_of(user: Any, auth: Any) -> str:

@@ -1,4 +1,4 @@
-"""Write the answer counts of this process to the database every second."""
+"""Write the counts of this process, of answers and of calls, to the database every second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from django.db import DatabaseError, close_old_connections, connection, transaction
 from django.utils import timezone
 
-from octweb.core import tally
+from octweb.core import rate_counts, tally
 from octweb.core.tally import SECONDS_OF_DAY, Counts, Key
 from octweb.life.models import MAX_NAME, DailyCount
 from octweb.registry.models import State, TreeModel
@@ -95,11 +95,12 @@ def _try_to_write() -> None:
     try:
         close_old_connections()
         flush()
+        rate_counts.synchronise()
     except DatabaseError as error:
-        log.warning("counts of answers: the database does not answer, trying again: %s", error)
+        log.warning("counts: the database does not answer, trying again: %s", error)
         connection.close()
     except Exception:  # the next try may succeed; a thread that ended would never write again
-        log.exception("counts of answers were not written")
+        log.exception("counts were not written")
         connection.close()
 
 

@@ -155,7 +155,7 @@ def _sessions(user: Any | None, now: datetime) -> Holding:
         count = len(mine) if len(read) <= MAX_SESSIONS else None
     return Holding(
         key="sessions", title="Sessions", about=USERS,
-        what="Who is signed in with which browser, by a random key.",
+        what="Who is signed in with which browser, by a random key. For some minutes, calls of each token or address by its keyed hash.",
         count=count,
         until=f"{_days(settings.SESSION_COOKIE_AGE / 86400)} after the sign-in.",
         erased="Signing out ends one; a new password ends all others.",
