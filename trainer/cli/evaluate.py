@@ -75,6 +75,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_reading_flags(parser)
     add_dependence_flags(parser)
     parser.add_argument("--categorical", action="append", default=[], metavar="COLUMN", help="read it as categories")
+    parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
     parser.add_argument("--schema", metavar="FILE", help="JSON list of columns: name, kind, missing, unit, role")
     parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out of all folds")
     parser.add_argument(
@@ -248,6 +249,7 @@ def _datasets(options: Options) -> list[StudyDataset]:
     datasets = []
     reading: dict[str, Any] = {
         "target": options["target"],
+        "ignore": list(options["ignore"]),
         "default_missing": policy_of(options),
         "missing": policies_of(options),
         "unknown": unknown_policies(options),
@@ -285,6 +287,7 @@ def _from_manifest(options: Options) -> list[StudyDataset]:
         table, labels, _ = load(
             path.parent / entry["file"],
             target=entry.get("target") or options["target"],
+            ignore=[*options["ignore"], *entry.get("ignore", [])],
             default_missing=policy_of(options),
             missing=policies_of(options),
             unknown=unknown_policies(options),

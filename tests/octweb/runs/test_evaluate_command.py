@@ -32,6 +32,21 @@ def test_one_data_set_and_one_method(capsys, files):
     assert evaluation["results"][0]["leaves"] >= 2
 
 
+def test_ignored_column_is_left_out_of_every_data_set(capsys, tmp_path):
+    """Column `leak` is the class, so the accuracy falls as soon as no tree may ask it."""
+    rows = "".join(f"{(7 * i * i + i) % 11},{i % 2},{i % 2}\n" for i in range(60))
+    table = tmp_path / "leak.csv"
+    table.write_text(f"a,leak,class\n{rows}")
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps([{"name": "leak", "file": "leak.csv", "ignore": ["leak"]}]))
+    options = ("--target=class", "--method=cart", "--depth=1")
+    assert evaluate(capsys, str(table), *options)["accuracy"] == 1
+    assert evaluate(capsys, str(table), *options, "--ignore=leak")["accuracy"] < 1
+    assert evaluate(capsys, "leak", *options, f"--manifest={manifest}")["accuracy"] < 1
+    with pytest.raises(CommandError, match="There is no column 'nope' in the file"):
+        evaluate(capsys, str(table), *options, "--ignore=nope")
+
+
 @pytest.mark.slow
 def test_many_methods_write_tables_and_a_page(capsys, files, tmp_path):
     out = tmp_path / "out"
