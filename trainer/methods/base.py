@@ -226,6 +226,7 @@ class ProofSteps:
     goal: int
     steps: list[dict[str, Any]]
     goals: list[int] | None = None
+    priced: bool = False  # whether rows pay for the columns on their paths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,7 @@ FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of steps that need version 2
 NARROW = {"few", "weigh"}  # reasons of steps that need version 7, in proofs about hyperplanes
 OF_ANY_HEIGHT = 9
+OF_PRICES = 10
 OF_EMPTY_CELLS = 8  # version for tables with empty cells; 'like' then names the version of the steps
 RATES = "fairness"  # needs version 6, whose vectors have groups
 SEARCHED = {"monotone", RATES}  # constraints that the checker supports and the exact search does not
@@ -92,8 +93,6 @@ def _proof(
         raise NotProved("This training claims no bound, so there is nothing to prove.")
     if solution.goal is not None:
         raise NotProved(f"Proofs are supported only for accuracy. {CHECKER_SEARCHES}")
-    if problem.column_prices:
-        raise NotProved(f"Proof steps do not support prices of columns. {CHECKER_SEARCHES}")
     if method.proof is ProofKind.HYPERPLANES:
         own_proof = None if solution.proof is None else solution.proof(stop)
         proof = own_proof or planes_proof(problem, settings, Fraction(solution.bound), stop)
@@ -198,6 +197,8 @@ def _lines(problem: Problem, proof: ProofSteps, *, planes: bool, rates: bool) ->
     narrow = any(step["by"] in NARROW or "charged" in step for step in proof.steps)
     if any(step.get("height", 0) is None for step in proof.steps):
         version = OF_ANY_HEIGHT
+    elif proof.priced:
+        version = OF_PRICES
     elif by_shape:
         version = 5
     elif proof.goals:

@@ -65,9 +65,10 @@ def active_parameter(model: Model, name: str) -> Any:
 def has_threshold_questions(model: Model) -> bool:
     """Return True if each threshold of `exact-numeric` is a separate yes/no question.
 
-    Wishes, and limits of whole trees or paths, require this.
+    Wishes, prices of columns, and limits of whole trees or paths, require this.
     """
-    listed = any(split_items(active_parameter(model, name)) for name in ("recall", "forbidden_pairs", "monotone"))
+    names = ("recall", "forbidden_pairs", "monotone", "column_price")
+    listed = any(split_items(active_parameter(model, name)) for name in names)
     sized = any(active_parameter(model, name) is not None for name in ("max_columns", "max_leaves", "fairness"))
     is_limited = listed or sized or int(active_parameter(model, "min_leaf") or 1) > 1
     return model["method"] in THRESHOLDS and (bool(model["certificate"].get("wishes")) or is_limited)

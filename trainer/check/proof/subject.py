@@ -6,7 +6,7 @@ See docs/proof-format.md, "The space".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -95,6 +95,7 @@ class ProofSpace:
     rates: RateLimit | None = None
     empty: bool = False  # whether some row has an empty cell
     any_depth: bool = False  # the depth is unlimited; `depth` is then a value that no tree exceeds
+    prices: Mapping[int, Fraction] = field(default_factory=dict)  # by column, its price for one unit of weight, in rows
     # int (m,): 1 if yes must not predict a lower class than no, -1 if not a higher one
     rising: np.ndarray | None = None
 

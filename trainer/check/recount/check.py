@@ -175,10 +175,11 @@ def _check_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> l
     searched = rows if costs is None else copies_of(rows, costs)
     search_model = searched_model(model, costs)
     searched_counts = counts if costs is None else count_nodes(model, nodes, searched)[1]
-    proof_findings, errors = ([], ()) if proof is None else check_model_proof(search_model, searched, proof)
+    charges = charges_of(model, costs)
+    proof_findings, errors = ([], ()) if proof is None else check_model_proof(search_model, searched, proof, charges)
     proved = {f.claim for f in proof_findings if f.verdict == "proved"}
     optimality = [
-        *claims.check_bound(search_model, searched, proved, charges_of(model, costs)),
+        *claims.check_bound(search_model, searched, proved, charges),
         *claims.wishes(search_model, searched),
         *check_splits(
             model,

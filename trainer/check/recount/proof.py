@@ -5,6 +5,8 @@ See docs/proof-format.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,15 @@ from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, re
 Errors = tuple[int, ...]  # entry t - 1 is a lower bound on the errors of trees with at most t leaves
 
 
-def check_model_proof(model: dict[str, Any], rows: ModelTable, proof_path: Path) -> tuple[list[Finding], Errors]:
-    """Check the proof of a model over its training rows; return the findings and the errors of trees with few leaves."""
+def check_model_proof(
+    model: dict[str, Any], rows: ModelTable, proof_path: Path, prices: Mapping[int, Fraction] | None = None
+) -> tuple[list[Finding], Errors]:
+    """Check the proof of a model over its training rows; return the findings and the errors of trees with few leaves.
+
+    `prices` are those of columns for one unit of weight, in rows.
+    """
     try:
-        bounds = proved_bounds(model, rows, proof_path)
+        bounds = proved_bounds(model, rows, proof_path, prices)
     except NoProof as reason:
         return [_open(f"The proof was not checked: {reason}.")], ()
     except BadProof as reason:

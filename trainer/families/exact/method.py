@@ -20,6 +20,7 @@ from trainer.families.exact.proofs.any_depth import prove_any_depth
 from trainer.families.exact.proofs.editing import constrained_bench, restricted_proof
 from trainer.families.exact.proofs.frontier import frontier_proof
 from trainer.families.exact.proofs.limits import limited_proof
+from trainer.families.exact.proofs.priced import priced_proof
 from trainer.families.exact.rashomon.optima import optimal_trees
 from trainer.families.exact.search.any_depth import solve_any_depth
 from trainer.families.exact.search.column_cases import CHECKED_DEPTH, CasesProof
@@ -38,6 +39,7 @@ from trainer.methods.base import (
     AUTO_BINS,
     AUTO_LEAF_PENALTY,
     BINARISE,
+    CHECKER_SEARCHES,
     CLASS_WEIGHT,
     COLUMN_PRICE,
     COMMON,
@@ -47,6 +49,7 @@ from trainer.methods.base import (
     MIN_LEAF,
     OPTIMAL_TREES,
     Method,
+    NotProved,
     ProofSteps,
     Settings,
     SizedDraft,
@@ -127,13 +130,35 @@ def _proof(
     points: list[FrontierPoint],
 ) -> Callable[[Callable[[], bool]], ProofSteps | None]:
     """Return the function that builds the proof. For a large depth it searches again, since that search stores no steps."""
+    if problem.column_prices:
+        return _priced_proof(problem, settings, constraints, result)
     if result.search is not None:
         return result.proof
-    if constraints is not None or settings["max_leaves"] or problem.column_prices:
+    if constraints is not None or settings["max_leaves"]:
         return _constrained_proof(problem, settings, constraints, result, points)
     binary = _binary_problem(problem, settings)
     prove = prove_binary if settings["depth"] is not None else prove_any_depth
     return lambda stop: prove(binary, result.bound, stop=stop)
+
+
+def _priced_proof(
+    problem: Problem, settings: Settings, constraints: Constraints | None, result: ExactResult
+) -> Callable[[Callable[[], bool]], ProofSteps | None]:
+    """Return the function that builds the proof with prices of columns."""
+
+    def build(stop: Callable[[], bool]) -> ProofSteps | None:
+        if constraints is not None:
+            raise NotProved(f"Proof steps for prices of columns do not support 'max_columns'. {CHECKER_SEARCHES}")
+        return priced_proof(
+            _binary_problem(problem, settings),
+            _prices(problem),
+            result.bound,
+            options=_options(settings),
+            max_leaves=settings["max_leaves"],
+            stop=stop,
+        )
+
+    return build
 
 
 def _constrained_proof(

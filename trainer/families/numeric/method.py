@@ -114,7 +114,7 @@ def _solve_thresholds(
         solver_version=VERSION,
         proof=lambda stop: (
             prove_questions(problem, settings, stop)
-            if is_restricted(settings)
+            if is_restricted(settings) or settings["column_price"]
             else build_proof(result.prepared, settings["depth"], stop)
         ),
         evidence=({"kind": Evidence.INTERVAL_PRUNING, "cost": str(result.cost), "bound": str(result.bound)},),

@@ -22,6 +22,7 @@ from trainer.check.recount import verdict, verify
 from trainer.check.recount.proof import check_model_proof
 from trainer.check.recount.search.small import _search
 from trainer.check.recount.table.rows import load as read_rows
+from trainer.check.recount.trees.prices import column_prices
 from trainer.data.reader import load
 from trainer.errors import TrainerError
 from trainer.training.run import TrainRequest, save, train
@@ -77,6 +78,9 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact-numeric", {"depth": 3, "forbidden": "colour"}),
     ("exact-numeric", {"depth": 2, "min_leaf": 7}),
     ("exact-numeric", {"depth": 3, "max_leaves": 3}),
+    ("exact", {"depth": 4, "bins": 3, "column_price": "x=0.02; colour=0.1", "leaf_penalty": 0.003}),
+    ("exact", {"depth": 3, "bins": 3, "column_price": '{"z": 0.05, "flag": 0.01}', "max_leaves": 5, "min_leaf": 2}),
+    ("exact-numeric", {"depth": 3, "column_price": "x=0.03; z=0.005"}),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one case for each kind: splits, forbidden pairs, a recall, constraints
 CHANGES = 6  # changed proofs that are tried: always the header and the missing end, others at random
@@ -155,7 +159,11 @@ def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> lis
     holds = []
     for text in texts:
         path.write_text(text)
-        found = [f.verdict for f in check_model_proof(document, rows, path)[0] if f.claim in ("bound", "proof")]
+        found = [
+            f.verdict
+            for f in check_model_proof(document, rows, path, column_prices(document))[0]
+            if f.claim in ("bound", "proof")
+        ]
         holds.append(found == ["proved"])
     return holds
 

@@ -103,6 +103,12 @@ class Counting(CountTable):
             finite, leaves * self.leaf + self.unit * np.where(finite, errors, 0).astype(np.int64), INFINITE_COST
         )
 
+    def frame(self, part: ProofPart) -> PairFrame:
+        return PairFrame(self, part)
+
+    def frame_sides(self, frame: PairFrame, height: int, plans: list[tuple[int, int]]) -> FrameSides:
+        return FrameSides(self, frame, height, plans)
+
     def any_count(self, part: ProofPart) -> int:
         """Apply rule `count` at any height: a tree deeper than two has at least four leaves."""
         excess = np.asarray(self.excess[part.rows].sum())
@@ -113,14 +119,14 @@ class Counting(CountTable):
     def check_split(self, part: ProofPart, height: int, leaves: int, bound: int, step_bound: StepBound) -> None:
         """Apply rule `split`: raise BadProof unless the leaf and every split cost at least `bound`."""
         require(self.leaf_cost(part) >= bound, f"a single leaf costs less than {bound}")
-        frame = PairFrame(self, part)
+        frame = self.frame(part)
         most = min(1 << (height - 1), self.groups)
         leaves = min(leaves, 2 * most)
         # numbers of leaves of the no side and the yes side
         plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]
         if not len(frame.columns) or not plans:
             return
-        sides = FrameSides(self, frame, height - 1, plans)
+        sides = self.frame_sides(frame, height - 1, plans)
         if height > 3:
             sides.look_up(step_bound)
         short = sides.unproved_question(bound, countable=height <= 3)

@@ -19,6 +19,7 @@ from trainer.check.proof.subject import BadProof, require
 FORMAT = "octweb-proof"
 OF_GOALS = 4
 OF_ANY_HEIGHT = 9  # format version of steps that may hold for trees of any height
+OF_PRICES = 10  # format version of steps whose rows pay for columns
 OF_EMPTY_CELLS = 8  # format version for rows with empty cells; the member 'like' then names the version of the steps
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000

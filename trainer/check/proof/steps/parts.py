@@ -21,8 +21,8 @@ StepBound = Callable[["ProofPart", int, int], int]
 class ProofPart(NamedTuple):
     """A subproblem without its height: rows (bool) and the questions that may be asked (bool).
 
-    The other members describe trees within restrictions: the wishes that apply here or below, the largest height that they allow, and
-    the classes of leaves.
+    `wishes`, `max_height` and `span` describe trees within restrictions: the wishes that apply here or below, the largest height that
+    they allow, and the classes of leaves. `paid` are the columns whose prices the path has paid.
     """
 
     rows: np.ndarray
@@ -30,6 +30,7 @@ class ProofPart(NamedTuple):
     wishes: tuple[ProofConstraint, ...] = ()
     max_height: int = INFINITE_COST
     span: Span = ANY
+    paid: frozenset[int] = frozenset()
 
     @property
     def rows_key(self) -> bytes:

@@ -7,8 +7,10 @@ reason has been checked. docs/proof-format.md states the rules; each function th
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +21,7 @@ from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.steps.lines import (
     MOST_COST,
     OF_ANY_HEIGHT,
+    OF_PRICES,
     Lines,
     ProvedBounds,
     Record,
@@ -29,12 +32,14 @@ from trainer.check.proof.steps.lines import (
     whole_number,
 )
 from trainer.check.proof.steps.parts import ALWAYS, ANY, INFINITE_COST, ProofPart, Span
+from trainer.check.proof.steps.priced import PricedCounting
 from trainer.check.proof.steps.sweep import Sweep
 from trainer.check.proof.steps.topology import costs_at_least
 from trainer.check.proof.steps.within import Cover, VectorRecursion
 from trainer.check.proof.subject import BadProof, ProofSpace, require
 
-VERSIONS = (1, 2, 4, 5, 6, OF_ANY_HEIGHT)
+VERSIONS = (1, 2, 4, 5, 6, OF_ANY_HEIGHT, OF_PRICES)
+PRICED_REASONS = ("floor", "count", "split")  # reasons of steps with prices of columns
 MOST_VECTORS = 100_000
 Columns = tuple[int, ...] | None
 
@@ -49,11 +54,17 @@ class _Step(NamedTuple):
 def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     """Check a proof against a space and return the bounds that it proves; raise BadProof with the first invalid line."""
     most = space.most_leaves(space.depth)
-    header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5, 6 or 9", space.digest, most, empty=space.empty)
+    header, goals = read_header(
+        lines, VERSIONS, "of version 1, 2, 4, 5, 6, 9 or 10", space.digest, most, empty=space.empty
+    )
+    version = header["like" if space.empty else "version"]
+    if version != OF_PRICES:  # a bound that ignores the prices holds with them, too
+        space = replace(space, prices={})
+    require(version != OF_PRICES or space.prices, "the file has version 10, and the model has no prices of columns")
     unit, leaf, scale = _prices(header, space, bool(goals))
     goal = 0 if goals else whole_number(header, "goal", 0)
-    check = _Check(space, (Sweep if space.kind == "thresholds" else Counting)(space, unit, leaf))
-    check.any_height = header["like" if space.empty else "version"] == OF_ANY_HEIGHT
+    check = _Check(space, _engine(space, unit, leaf))
+    check.any_height = version == OF_ANY_HEIGHT
     steps = check_lines(lines, check.add)
     engine = check.engine
     height = min(space.depth, engine.deepest)
@@ -77,13 +88,26 @@ def _prices(header: Record, space: ProofSpace, errors: bool) -> tuple[int, int, 
     penalty = Fraction(0) if errors else space.penalty
     most = min(1 << space.depth, len(space.X)) if space.any_depth else 1 << space.depth
     require(scale == 1 or scale > most, f"the scale is {scale}; it must be 1, or exceed {most}, the most leaves")
-    unit = scale * penalty.denominator
-    leaf = scale * penalty.numerator + (scale > 1)
+    Q = math.lcm(penalty.denominator, *(price.denominator for price in space.prices.values()))
+    unit = scale * Q
+    leaf = int(scale * Q * penalty) + (scale > 1)
+    charge = int(unit * max(space.prices.values(), default=Fraction(0)))
+    total = int(space.weights.sum())
     require(
-        unit * int(space.weights.sum()) + leaf * min(most, 1 << 62) < MOST_COST,
+        unit * total + leaf * min(most, 1 << 62) + charge * total * space.depth < MOST_COST,
         f"the scale {scale} is too large for exact sums",
     )
     return unit, leaf, scale
+
+
+def _engine(space: ProofSpace, unit: int, leaf: int) -> Counting | Sweep:
+    """Return the checker of single steps."""
+    if space.kind == "thresholds":
+        return Sweep(space, unit, leaf)
+    if not space.prices:
+        return Counting(space, unit, leaf)
+    charges = [int(unit * space.prices.get(int(column), Fraction(0))) for column in space.column_of]
+    return PricedCounting(space, unit, leaf, np.array(charges, np.int64))
 
 
 class _Check:
@@ -94,7 +118,7 @@ class _Check:
         self.engine = engine
         self.any_height = False  # in this format version, a step may have no limit of height
         self.steps: dict[int, _Step] = {}  # steps that hold without the restrictions
-        self.steps_by_rows: defaultdict[bytes, list[tuple[np.ndarray, _Step]]] = defaultdict(list)
+        self.steps_by_rows: defaultdict[bytes, list[tuple[ProofPart, _Step]]] = defaultdict(list)
         # for each key, pairs of a height and a value: a cover of trees within the restrictions, or the bound of a case
         # of columns
         self.covers: defaultdict[tuple[object, ...], list[tuple[int, Cover]]] = defaultdict(list)
@@ -103,13 +127,13 @@ class _Check:
         self.columns = frozenset(space.column_of.tolist())  # columns that have a question
 
     def step_bound(self, part: ProofPart, height: int, leaves: int) -> int:
-        """Return the best bound of a step for the same rows, with at least these questions, this height and these leaves."""
+        """Return the best bound of a step for the same rows, with at least these questions, height, leaves and paid columns."""
         candidates = [
-            (allowed, s)
-            for allowed, s in self.steps_by_rows.get(part.rows_key, ())
-            if s.height >= height and s.leaves >= leaves
+            (step_part, s)
+            for step_part, s in self.steps_by_rows.get(part.rows_key, ())
+            if s.height >= height and s.leaves >= leaves and step_part.paid >= part.paid
         ]
-        return max((s.bound for allowed, s in candidates if (allowed >= part.allowed).all()), default=0)
+        return max((s.bound for step_part, s in candidates if (step_part.allowed >= part.allowed).all()), default=0)
 
     def step_cover(self, part: ProofPart, height: int) -> Cover:
         """Return the best cover of a step `within`; without one, an empty cover."""
@@ -145,6 +169,7 @@ class _Check:
     def add(self, number: int, record: Record) -> None:
         """Check the step of a line and store it; raise BadProof."""
         reason = record.get("by")
+        require(not self.space.prices or reason in PRICED_REASONS, "its reason does not hold with prices of columns")
         path = numbers(record, "path")
         if path is None:
             raise BadProof("'path', the list of its literals, is missing")
@@ -171,7 +196,11 @@ class _Check:
         proved = self._reason_bound(record, part, height, leaves, bound)
         require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
         self.steps[number] = _Step(follow, valid_height, leaves if leaves < most else MOST_COST, bound)
-        return self.steps_by_rows[part.rows_key].append((part.allowed, self.steps[number]))
+        return self._store(part, self.steps[number])
+
+    def _store(self, part: ProofPart, step: _Step) -> None:
+        """Store a step for look-ups, without the rows, whose key suffices."""
+        self.steps_by_rows[part.rows_key].append((part._replace(rows=part.rows[:0]), step))
 
     def _check_any_height(self, number: int, record: Record, path: tuple[int, ...], bound: int) -> None:
         """Check a step about trees of any height and store it. See "Any height" in docs/proof-format.md."""
@@ -194,7 +223,7 @@ class _Check:
         proved = rules[reason]()
         require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
         self.steps[number] = _Step(follow, ALWAYS, MOST_COST, bound)
-        self.steps_by_rows[part.rows_key].append((part.allowed, self.steps[number]))
+        self._store(part, self.steps[number])
 
     def _reason_bound(self, record: Record, part: ProofPart, height: int, leaves: int, bound: int) -> int:
         """Return the bound that the reason of a step proves; the search stops at `bound`."""

@@ -87,8 +87,7 @@ class PricedSearch:
         if cached is not None and (cached.exact or cached.lower >= ub):
             return cached
         self.search.nodes += 1
-        context = self.search.context
-        node = dp_node.prepare(context.data, part.rows, context.allowed, self.search.min_leaf, False, True)
+        node = self.prepare(part.rows)
         leaf, floor = self.search.node_bounds(node, height)
         if len(node.features) == 0 or height == 0 or floor >= leaf:
             entry = PricedEntry(leaf, True)
@@ -109,7 +108,16 @@ class PricedSearch:
             self.bytes = 0
         self.memo[key] = entry
 
-    def _unpaid(self, features: np.ndarray, paid: frozenset[int]) -> np.ndarray:
+    def prepare(self, rows: np.ndarray) -> dp_node.NodeView:
+        """Return the counts of rows; equal features stay apart, because their prices may differ."""
+        context = self.search.context
+        return dp_node.prepare(context.data, rows, context.allowed, self.search.min_leaf, False, True)
+
+    def paid_below(self, paid: frozenset[int], feature: int) -> frozenset[int]:
+        """Return the paid columns in the children of a split."""
+        return paid | {int(self.columns[feature])} if self.charges[feature] else paid
+
+    def unpaid(self, features: np.ndarray, paid: frozenset[int]) -> np.ndarray:
         """Return the charge of each feature for one unit of weight, 0 if its column is paid; int64."""
         free = np.isin(self.columns[features], list(paid)) if paid else np.zeros(len(features), bool)
         return np.where(free, 0, self.charges[features])
@@ -119,7 +127,7 @@ class PricedSearch:
         g = self.search.instance
         totals = node.totals.astype(np.int64)
         ones = node.ones.astype(np.int64)
-        charge = self._unpaid(node.features, part.paid)
+        charge = self.unpaid(node.features, part.paid)
         cost = int(totals.sum()) * charge
         below = np.full((2, len(charge)), -1)
         gains = np.zeros((2, len(charge)), np.int64)  # costs saved by splitting each child
@@ -174,7 +182,7 @@ class PricedSearch:
         shallow = self.solve(part._replace(height=part.height - 1), best.lower)
         if shallow.exact and shallow.lower < best.lower:
             best = shallow
-        charges = int(node.totals.sum()) * self._unpaid(node.features, part.paid)
+        charges = int(node.totals.sum()) * self.unpaid(node.features, part.paid)
         lower = self.search.build_frame(node, part.height).lower
         bounds = charges + lower[0] + lower[1]
         for p in np.argsort(bounds, kind="stable").tolist():
@@ -203,7 +211,7 @@ class PricedSearch:
             low[s] = max(low[s], unpriced.lower)
             if charge + low[0] + low[1] >= best or self.search.stopped():
                 return PricedEntry(charge + low[0] + low[1], False)
-        paid = part.paid | {int(self.columns[feature])} if self.charges[feature] else part.paid
+        paid = self.paid_below(part.paid, feature)
         most = 1 << (part.height - 1)  # most leaves of a child
         entries: list[PricedEntry] = []
         for count in range(max(1, part.leaves - most), min(most, part.leaves - 1) + 1):
@@ -284,6 +292,24 @@ def priced_instance(problem: BinaryProblem, prices: ColumnPrices) -> tuple[Exact
     return finer, np.array(charges, np.int64)
 
 
+def begin_priced(
+    problem: BinaryProblem, prices: ColumnPrices, *, limits: SearchLimits, options: ExactOptions
+) -> tuple[PricedSearch, int]:
+    """Return the search of a problem with prices, and the depth that its trees can have; start the clock."""
+    instance, charges = priced_instance(problem, prices)
+    running = limits.start_clock()
+    search = ExactSearch(
+        instance=instance,
+        depth=2,  # a depth of two skips the table of depth-two optima
+        min_leaf=problem.min_leaf,
+        allowed=problem.allowed_features,
+        options=options,
+        stop=running.stop,
+        flag=running.flag,
+    )
+    return PricedSearch(search, prices.columns, charges), useful_depth(problem, instance)
+
+
 def solve_priced(
     problem: BinaryProblem,
     prices: ColumnPrices,
@@ -314,25 +340,15 @@ def solve_priced(
     ExactResult
         If stopped early, the incumbent and a valid lower bound.
     """
-    instance, charges = priced_instance(problem, prices)
-    running = limits.start_clock()
-    search = ExactSearch(
-        instance=instance,
-        depth=2,  # a depth of two skips the table of depth-two optima
-        min_leaf=problem.min_leaf,
-        allowed=problem.allowed_features,
-        options=options,
-        stop=running.stop,
-        flag=running.flag,
-    )
-    priced = PricedSearch(search, prices.columns, charges)
+    priced, depth = begin_priced(problem, prices, limits=limits, options=options)
+    search = priced.search
+    instance = search.instance
 
     def take(cost: int, shape: Shape) -> None:
         report(instance.true_cost(cost), instance.true_cost(min(priced.root_bound, cost)), search.nodes)
         improved(shape)
 
     priced.improved = take
-    depth = useful_depth(problem, instance)
     priced.run(depth, max_leaves or 1 << depth)
     cost, shape = priced.incumbent
     errors, leaves = evaluate(instance, shape)
