@@ -227,6 +227,7 @@ class ProofSteps:
     steps: list[dict[str, Any]]
     goals: list[int] | None = None
     priced: bool = False  # whether rows pay for the columns on their paths
+    lines: list[dict[str, int]] | None = None  # for F1 and MCC, the bounds on both kinds of errors; steps name theirs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -203,3 +203,16 @@ class Monitor:
             nodes=self.nodes,
             leaves=self.leaves,
         )
+
+
+class StoppedMonitor(Monitor):
+    """A monitor that only a given function stops."""
+
+    def __init__(self, stop: Callable[[], bool]) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def stopped(self) -> bool:
+        if self._stop():
+            self.stop(Status.TIME_LIMIT)
+        return super().stopped()

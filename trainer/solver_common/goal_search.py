@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from trainer.certificate import Evidence, Status
 from trainer.data.costs import MOST_COPIES, CostTable, CostTerm, RowCosts
 from trainer.data.problem import Problem
 from trainer.goal import Goal, count_goal
-from trainer.methods.base import Method, Settings, Solution
-from trainer.methods.monitor import Monitor
+from trainer.methods.base import CHECKER_SEARCHES, Method, NotProved, ProofSteps, Settings, Solution
+from trainer.methods.monitor import Monitor, StoppedMonitor
 from trainer.solver_common.problem_setup import searched_settings
 from trainer.table import Labels
 from trainer.tree.nodes import Draft, DraftLeaf, simplify, to_draft
@@ -160,7 +160,29 @@ class GoalSearch:
             evidence=({"kind": Evidence.GOAL_SEARCH, "lines": [[most, *line] for most, line in self.lines]},),
             goal=self.goal,
             note=WEIGHTS_EXHAUSTED if self.exhausted and not finished else "",
+            proof=self.build_proof,
         )
+
+    def build_proof(self, stop: Callable[[], bool]) -> ProofSteps | None:
+        """Search each line again and return the proofs of all of them; None if stopped, or if one is too large.
+
+        Raises NotProved if the method proves no line.
+        """
+        if self._counts_rows:
+            raise NotProved(f"Proof steps for this goal do not support 'min_leaf'. {CHECKER_SEARCHES}")
+        steps: list[dict[str, Any]] = []
+        records: list[dict[str, int]] = []
+        for k, (leaves, line) in enumerate(self.lines):
+            limited = Settings(self.settings.to_json() | {"max_leaves": leaves}) if leaves else self.settings
+            solution = self._solve_priced(self._priced((line.a, line.b)), limited, StoppedMonitor(stop))
+            proof = None if solution.proof is None else solution.proof(stop)
+            if proof is None:
+                return None
+            # steps name earlier ones by the number of their line in the file
+            first = len(steps)
+            steps += [{"line": k} | step | ({"of": step["of"] + first} if "of" in step else {}) for step in proof.steps]
+            records.append({"leaves": leaves, "a": line.a, "b": line.b, "scale": proof.scale, "goal": proof.goal})
+        return ProofSteps(scale=1, goal=0, steps=steps, lines=records)
 
     def _search_sizes(self) -> Fraction:
         """Search with at most L leaves, from the most down to two; return an upper bound on the net value of all trees.
@@ -236,11 +258,8 @@ class GoalSearch:
 
     def _search(self, direction: tuple[int, int], settings: Settings) -> Line | None:
         """Find the least weighted errors and store the tree; return the line that it proves, None without a bound."""
-        costs = self._costs(*direction)
-        priced = replace(self.problem, costs=costs, leaf_penalty=Fraction(0), warm_start=None)
-        # set the source, so that features are encoded only once
-        searched = replace(priced.searched, source=self.problem)
-        solution = self.method.solve(searched, searched_settings(priced, settings), _SearchMonitor(self.monitor))
+        priced = self._priced(direction)
+        solution = self._solve_priced(priced, settings, _SearchMonitor(self.monitor))
         self.nodes += solution.nodes
         self.encoded = solution.encoded_features
         tree = priced.tree(simplify(priced.tree(solution.draft)))
@@ -248,8 +267,18 @@ class GoalSearch:
         if solution.bound is None:
             return None
         # costs are integers, so a bound may be rounded up
-        least = math.ceil(costs.cost_of(Fraction(solution.bound)) - Fraction(1, 1000))
+        assert priced.costs is not None
+        least = math.ceil(priced.costs.cost_of(Fraction(solution.bound)) - Fraction(1, 1000))
         return Line(*direction, min(least, int(direction[0] * pair.fn + direction[1] * pair.fp)))
+
+    def _priced(self, direction: tuple[int, int]) -> Problem:
+        """Return the problem in which errors in positive and negative rows have these costs."""
+        return replace(self.problem, costs=self._costs(*direction), leaf_penalty=Fraction(0), warm_start=None)
+
+    def _solve_priced(self, priced: Problem, settings: Settings, monitor: Monitor) -> Solution:
+        # set the source, so that features are encoded only once
+        searched = replace(priced.searched, source=self.problem)
+        return self.method.solve(searched, searched_settings(priced, settings), monitor)
 
     def _costs(self, a: int, b: int) -> RowCosts:
         values = np.zeros((len(self.problem.y), 2), np.int64)

@@ -30,6 +30,7 @@ from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.search.solve import prove_binary
 from trainer.families.oblique.fewest import with_smaller
 from trainer.families.oblique.proving import build_proof as planes_proof
+from trainer.goal import COUNT_GOALS
 from trainer.methods.base import CHECKER_SEARCHES, Method, NotProved, ProofSteps, Settings, Solution
 from trainer.methods.capabilities import ProofKind
 from trainer.solver_common.binary_problem import BinaryProblem
@@ -39,6 +40,7 @@ WITHIN = {"within", "cases"}  # reasons of steps that need version 2
 NARROW = {"few", "weigh"}  # reasons of steps that need version 7, in proofs about hyperplanes
 OF_ANY_HEIGHT = 9
 OF_PRICES = 10
+OF_LINES = 11
 OF_EMPTY_CELLS = 8  # version for tables with empty cells; 'like' then names the version of the steps
 RATES = "fairness"  # needs version 6, whose vectors have groups
 SEARCHED = {"monotone", RATES}  # constraints that the checker supports and the exact search does not
@@ -91,8 +93,8 @@ def _proof(
 ) -> ProofSteps:
     if solution.bound is None:
         raise NotProved("This training claims no bound, so there is nothing to prove.")
-    if solution.goal is not None:
-        raise NotProved(f"Proofs are supported only for accuracy. {CHECKER_SEARCHES}")
+    if solution.goal is not None and solution.goal.maximise not in COUNT_GOALS:
+        raise NotProved(f"Proofs are supported only for accuracy, F1 and MCC. {CHECKER_SEARCHES}")
     if method.proof is ProofKind.HYPERPLANES:
         own_proof = None if solution.proof is None else solution.proof(stop)
         proof = own_proof or planes_proof(problem, settings, Fraction(solution.bound), stop)
@@ -193,9 +195,13 @@ def one_class(problem: Problem) -> ProofSteps:
 def _lines(problem: Problem, proof: ProofSteps, *, planes: bool, rates: bool) -> Iterator[dict[str, Any]]:
     by_shape = any(step["by"] == "topology" for step in proof.steps)
     within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
-    goal = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}
+    goal: dict[str, Any] = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}
+    if proof.lines is not None:
+        goal = {"lines": proof.lines}
     narrow = any(step["by"] in NARROW or "charged" in step for step in proof.steps)
-    if any(step.get("height", 0) is None for step in proof.steps):
+    if proof.lines is not None:
+        version = OF_LINES
+    elif any(step.get("height", 0) is None for step in proof.steps):
         version = OF_ANY_HEIGHT
     elif proof.priced:
         version = OF_PRICES

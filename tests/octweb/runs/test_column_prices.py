@@ -72,7 +72,7 @@ def test_proof_file_proves_the_bound_with_prices(capsys, csv_file, tmp_path, cos
 
 
 def test_proof_file_says_why_there_is_none(capsys, csv_file, tmp_path):
-    asked = [f"--proof={tmp_path / 'proof'}", f"--output={tmp_path / 'm.json'}", "--json", "--max-columns=1"]
+    asked = [f"--proof={tmp_path / 'proof'}", f"--output={tmp_path / 'm.json'}", "--json", "--set=max_columns=1"]
     record = train(capsys, csv_file, "--column-price=width=0.01", *asked)
     assert record["proof"]["made"] is False
     assert "do not support 'max_columns'" in record["proof"]["reason"]

@@ -47,12 +47,14 @@ def test_commands_that_count_errors_refuse_goals(capsys, csv_file, command):
         called(capsys, command, csv_file, "--target=class", "--method=exact", "--goal=f1", *own)
 
 
-def test_proof_file_says_why_there_is_none(capsys, csv_file, tmp_path):
-    record = train(
-        capsys, csv_file, "--goal=mcc", f"--proof={tmp_path / 'proof'}", f"--output={tmp_path / 'm.json'}", "--json"
-    )
-    assert record["proof"]["made"] is False
-    assert "supported only for accuracy" in record["proof"]["reason"]
+def test_proof_file_proves_the_score(capsys, csv_file, tmp_path):
+    model = tmp_path / "m.json"
+    proof = tmp_path / "proof"
+    assert train(capsys, csv_file, "--goal=mcc", f"--proof={proof}", f"--output={model}", "--json")["proof"]["made"]
+    checked = json.loads(called(capsys, "verify", model, csv_file, f"--proof={proof}", "--json").splitlines()[-1])
+    bound = next(claim for claim in checked["claims"] if claim["claim"] == "bound")
+    assert bound["verdict"] == "proved"
+    assert "step" in bound["detail"]
 
 
 @pytest.mark.slow

@@ -10,12 +10,19 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from trainer.check.proof.model import OBLIQUE, Model, ModelTable
+import numpy as np
+
+from trainer.check.proof.model import OBLIQUE, Model, ModelTable, active_parameter
 from trainer.check.proof.space.planes import plane_space
-from trainer.check.proof.space.space import read_space
+from trainer.check.proof.space.space import digest, has_empty_cell, read_space
+from trainer.check.proof.steps.error_lines import LineSpace, check_error_lines
 from trainer.check.proof.steps.lines import ProvedBounds, read_proof
 from trainer.check.proof.steps.planes import check_planes
 from trainer.check.proof.steps.steps import check_proof
+from trainer.check.proof.subject import NoProof, require
+
+COUNT_GOALS = ("f1", "mcc")  # goals that depend on the errors of both classes
+MOST_WEIGHT = 1 << 53  # float64 holds smaller sums exactly
 
 
 def proved_bounds(
@@ -27,4 +34,24 @@ def proved_bounds(
     """
     if model["method"] in OBLIQUE:
         return check_planes(read_proof(path), plane_space(model, rows))
+    if (model["certificate"].get("goal") or {}).get("maximise") in COUNT_GOALS:
+        return _proved_lines(model, rows, path)
     return check_proof(read_proof(path), replace(read_space(model, rows), prices=prices or {}))
+
+
+def _proved_lines(model: Model, rows: ModelTable, path: Path) -> ProvedBounds:
+    """Check the proof of a model whose goal depends on the errors of both classes."""
+    if int(active_parameter(model, "min_leaf") or 1) > 1:
+        raise NoProof("there are no proof steps for F1 and MCC with a smallest leaf")
+    positive = rows.labels == model["classes"].index(model["certificate"]["goal"]["positive"])
+    certificate = {**model["certificate"], "goal": None, "leaf_penalty": "0"}
+
+    def space_of(leaves: int, a: int, b: int) -> LineSpace:
+        require(max(a, b) * int(rows.weights.sum()) < MOST_WEIGHT, "the factors of a line are too large")
+        weights = rows.weights * np.where(positive, a, b)
+        divisor = max(1, int(np.gcd.reduce(weights)))
+        parameters = model["parameters"] | ({"max_leaves": leaves} if leaves else {})
+        own = {**model, "certificate": certificate, "parameters": parameters}
+        return LineSpace(read_space(own, replace(rows, weights=weights // divisor)), divisor)
+
+    return check_error_lines(read_proof(path), digest(model, rows), space_of, empty=has_empty_cell(rows))

@@ -10,11 +10,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from trainer.check.proof.model import ModelTable, read_fraction
+from trainer.check.proof.model import ModelTable, active_parameter, read_fraction
 from trainer.check.proof.proof import proved_bounds
 from trainer.check.proof.steps.lines import ProvedBounds
 from trainer.check.proof.subject import BadProof, NoProof
 from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recount_finding
+from trainer.check.recount.search.goal_lines import GoalLines
+from trainer.check.recount.trees.counts import penalty
+
+MOST_DEPTH = 20  # trees with more than 2^20 leaves are not told apart
 
 Errors = tuple[int, ...]  # entry t - 1 is a lower bound on the errors of trees with at most t leaves
 
@@ -32,12 +36,25 @@ def check_model_proof(
         return [_open(f"The proof was not checked: {reason}.")], ()
     except BadProof as reason:
         return [recount_finding("proof", False, f"{reason}.")], ()
-    return [_proved_bound(model, bounds, int(rows.weights.sum()))], bounds.errors
+    return [_proved_bound(model, rows, bounds)], bounds.errors
 
 
-def _proved_bound(model: dict[str, Any], bounds: ProvedBounds, n: int) -> Finding:
+def _best_goal(model: dict[str, Any], rows: ModelTable, bounds: ProvedBounds) -> Fraction:
+    """Return an upper bound on F1 or MCC, less the price of leaves, by the lines of a proof."""
+    goal = model["certificate"]["goal"]
+    positive = rows.labels == model["classes"].index(goal["positive"])
+    lines = GoalLines(goal, penalty(model), tuple(int(rows.weights[own].sum()) for own in (positive, ~positive)))
+    for line in bounds.lines:
+        lines.add(*line)
+    most = 1 << min(int(model["parameters"]["depth"]), MOST_DEPTH)
+    return lines.top(min(most, int(active_parameter(model, "max_leaves") or most)))
+
+
+def _proved_bound(model: dict[str, Any], rows: ModelTable, bounds: ProvedBounds) -> Finding:
+    """Compare the bound of the file with the best objective that a tree can have by the proof."""
     claimed = model["certificate"].get("bound")
-    best = 1 - bounds.cost / n  # no tree has a better objective, by the proof
+    is_by_lines = model["certificate"].get("goal") is not None
+    best = _best_goal(model, rows, bounds) if is_by_lines else 1 - bounds.cost / int(rows.weights.sum())
     steps = f"{bounds.steps} steps hold" if bounds.steps != 1 else "one step holds"
     if claimed is None:
         return _open(f"The proof shows that no tree exceeds {float(best):.12g}, and the file claims no bound.")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from trainer.certificate import Status
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.editing.bench import Bench
@@ -16,7 +15,7 @@ from trainer.errors import DataError, InfeasibleError, ParameterError, SolverErr
 from trainer.families.numeric.limits import LIMITS, OFF, LimitedIncumbent
 from trainer.methods.base import Method, NotProved, ProofSteps, Settings, Solution
 from trainer.methods.capabilities import Role
-from trainer.methods.monitor import Monitor
+from trainer.methods.monitor import Monitor, StoppedMonitor
 from trainer.solver_common.cross_family import method_for
 
 # parameters of both searches
@@ -26,20 +25,7 @@ MOST_SEARCHED = 3000  # thresholds; 14,000 of them took 2 GB and more than nine 
 FEW_QUESTIONS = 600  # thresholds of a search for a better tree, if all of them are too many
 
 
-class _StoppedMonitor(Monitor):
-    """A monitor that only a given function stops."""
-
-    def __init__(self, stop: Callable[[], bool]) -> None:
-        super().__init__()
-        self._stop = stop
-
-    def stopped(self) -> bool:
-        if self._stop():
-            self.stop(Status.TIME_LIMIT)
-        return super().stopped()
-
-
-class _TreesMonitor(_StoppedMonitor):
+class _TreesMonitor(StoppedMonitor):
     """Monitor of a search over some of the trees: it ignores bounds, and stops when `outer` stops."""
 
     def __init__(self, outer: Monitor) -> None:
@@ -155,7 +141,7 @@ def prove_questions(problem: Problem, settings: Settings, stop: Callable[[], boo
         raise NotProved(
             f"Restrictions are proved with at most {MOST_QUESTIONS:,} thresholds of all columns together, and there are more."
         )
-    solution = _solve_unless_stopped(method, questions, search_settings, _StoppedMonitor(stop))
+    solution = _solve_unless_stopped(method, questions, search_settings, StoppedMonitor(stop))
     return None if solution is None or solution.proof is None else solution.proof(stop)
 
 

@@ -138,14 +138,15 @@ def test_tree_of_best_accuracy_is_no_best_tree_of_a_goal(tmp_path, goal):
     raise AssertionError("no table has two different best trees")
 
 
-def _file(table, labels, asked, folder, method="exact"):
-    """Write rows and model file, and return the model."""
+def _file(table, labels, asked, folder, method="exact", proof=None):
+    """Write rows and model file, and a proof at the path `proof` if it is given; return the model."""
     lines = [",".join([*table.names, "y"])]
     for row, k in zip(table.matrix(), labels.codes, strict=True):
         lines.append(",".join([*("" if np.isnan(v) else f"{v:g}" for v in row), labels.classes[k]]))
     (folder / "rows.csv").write_text("\n".join(lines) + "\n")
     parameters = {"depth": 2, **asked}
-    model = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).model
+    request = TrainRequest(table=table, labels=labels, method=method, parameters=parameters, proof=proof)
+    model = train(request).model
     save(model, folder / "model.json")
     return model
 
@@ -165,6 +166,20 @@ def test_random_honest_files_are_proved(tmp_path, goal, count):
         _file(table, labels, parameters | {"goal": goal}, tmp_path)
         said = verify(tmp_path / "model.json", tmp_path / "rows.csv")
         assert verdict(said) == "proved", (seed, [f for f in said if f.verdict not in ("recounted", "proved")])
+
+
+def test_lines_of_few_leaves_do_not_bound_larger_trees(folder, tmp_path):
+    """The file claims the best tree of two leaves as the best of all, with lines for trees of two leaves only."""
+    document, data = trained(folder, "exact", goal="f1", positive="a", bins=5, max_leaves=2)
+    best, _ = trained(folder, "exact", goal="f1", positive="a", bins=5)
+    assert document["certificate"]["objective"] < best["certificate"]["objective"]
+    document["parameters"]["max_leaves"] = None
+    document["certificate"]["scope"] = best["certificate"]["scope"]
+    lines = next(part for part in document["certificate"]["evidence"] if part["kind"] == "goal-search")["lines"]
+    assert lines
+    for line in lines:
+        line[0] = 2
+    assert verdict_of(document, data, tmp_path) == "refuted"
 
 
 def test_checker_and_search_agree_on_values():

@@ -20,6 +20,7 @@ FORMAT = "octweb-proof"
 OF_GOALS = 4
 OF_ANY_HEIGHT = 9  # format version of steps that may hold for trees of any height
 OF_PRICES = 10  # format version of steps whose rows pay for columns
+OF_LINES = 11  # format version of bounds on both kinds of errors
 OF_EMPTY_CELLS = 8  # format version for rows with empty cells; the member 'like' then names the version of the steps
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
@@ -36,6 +37,8 @@ class ProvedBounds(NamedTuple):
     steps: int
     # lower bound for trees with at most 1, 2, … leaves; the last entry holds for all larger trees, too
     errors: tuple[int, ...] = ()
+    # for F1 and MCC, lines a fn + b fp >= least for trees with at most so many leaves (0: any), as (leaves, a, b, least)
+    lines: tuple[tuple[int, int, int, Fraction], ...] = ()
 
 
 def read_proof(path: str | Path) -> Lines:

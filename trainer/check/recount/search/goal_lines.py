@@ -42,10 +42,11 @@ class GoalLines:
         return max(values)
 
     def _region(self, leaves: int) -> list[Pair]:
+        """Return the corners of the region of trees with so many leaves, or of all trees with 0."""
         p, n = map(Fraction, self.sizes)
         region = [(Fraction(0), Fraction(0)), (p, Fraction(0)), (p, n), (Fraction(0), n)]
         for most_leaves, a, b, least in self.lines:
-            if not most_leaves or leaves <= most_leaves:
+            if not most_leaves or 0 < leaves <= most_leaves:
                 region = _clip(region, a, b, least)
         return region
 

@@ -1,0 +1,128 @@
+"""Proofs of F1 and MCC agree with all trees, and false lines are refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.check.recount.test_goals import _file
+from tests.trainer.test_goal import ALL_THRESHOLDS, GOALS, all_trees, best_value, questions_of, random_case
+from trainer.check.proof.proof import proved_bounds
+from trainer.check.proof.subject import BadProof
+from trainer.check.recount import verdict, verify
+from trainer.check.recount.proof import check_model_proof
+from trainer.check.recount.table.rows import load
+from trainer.errors import TrainerError
+from trainer.goal import Goal
+from trainer.training.run import TrainRequest, train
+
+METHODS = ("exact", "exact-numeric")
+
+
+def proved_file(folder, seed, method, goal, **asked):
+    """Write rows, model and proof of a random table; return the errors and leaves of all trees, and the best value."""
+    table, labels, _, parameters = random_case(seed, empty=method == "exact")
+    parameters |= {"goal": goal, "positive": "yes"} | (ALL_THRESHOLDS if method == "exact" else {}) | asked
+    _file(table, labels, parameters, folder, method, proof=folder / "proof.jsonl.gz")
+    counted = np.ones(len(labels.codes), int)
+    trees = all_trees(questions_of(method, table, labels, None), labels.codes, counted, parameters["depth"])
+    if "max_leaves" in parameters:
+        trees = {tree for tree in trees if tree[2] <= parameters["max_leaves"]}
+    penalty = Fraction(str(parameters["leaf_penalty"]))
+    named = Goal(positive="yes", maximise=goal)
+    return trees, best_value(named, trees, labels.codes, counted, penalty)
+
+
+def read_lines(path):
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def write_lines(path, lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def changes(lines, draw):
+    """Yield proofs with one change: another goal, factor or number of leaves of a line, or without a step."""
+    header, *steps = lines
+    for k, line in enumerate(header["lines"]):
+        for name, value in (
+            ("goal", line["goal"] + line["scale"]),
+            ("a", line["a"] + 1),
+            ("b", line["b"] + 1),
+            ("leaves", 1),
+        ):
+            others = [*header["lines"][:k], {**line, name: value}, *header["lines"][k + 1 :]]
+            yield [{**header, "lines": others}, *steps]
+    for k in draw.permutation(len(steps))[:3].tolist():
+        yield [header, *steps[:k], *steps[k + 1 :]]
+        yield [header, *steps[:k], {**steps[k], "bound": steps[k]["bound"] + 1}, *steps[k + 1 :]]
+        yield [header, *steps[:k], {**steps[k], "line": steps[k]["line"] + 1}, *steps[k + 1 :]]
+
+
+def check_case(folder, seed, method, goal, **asked):
+    trees, wanted = proved_file(folder, seed, method, goal, **asked)
+    document = json.loads((folder / "model.json").read_text())
+    rows = load(folder / "rows.csv", document).training
+    path = folder / "proof.jsonl.gz"
+    found, _ = check_model_proof(document, rows, path)
+    assert [f.verdict for f in found] == ["proved"], (seed, found)
+    assert document["certificate"]["bound"] == pytest.approx(float(wanted), abs=1e-12)
+    lines = read_lines(path)
+    for changed in (lines, *changes(lines, np.random.default_rng(seed))):
+        write_lines(folder / "changed", changed)
+        try:
+            proved = proved_bounds(document, rows, folder / "changed").lines
+        except BadProof:
+            assert changed is not lines
+            continue
+        assert all(
+            a * fn + b * fp >= least
+            for most, a, b, least in proved
+            for fn, fp, size in trees
+            if not most or size <= most
+        )
+        found, _ = check_model_proof(document, rows, folder / "changed")
+        assert found[0].top is None or found[0].top >= wanted - Fraction(1, 10**20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("method", METHODS)
+def test_proof_of_goal_holds_for_all_trees(tmp_path, method, goal, count):
+    for seed in range(5 * count):
+        check_case(tmp_path, seed, method, goal, **({"max_leaves": 3} if seed % 7 == 0 else {}))
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("method", METHODS)
+def test_proof_of_goal_of_few_tables_holds(tmp_path, method, goal):
+    for seed in range(3):
+        check_case(tmp_path, seed, method, goal, **({"max_leaves": 3} if seed == 1 else {}))
+
+
+def test_smallest_leaf_has_no_proof_of_a_goal(tmp_path):
+    table, labels, _, parameters = random_case(4)
+    asked = parameters | {"goal": "f1", "min_leaf": 3}
+    path = tmp_path / "proof"
+    model = train(TrainRequest(table=table, labels=labels, method="exact", parameters=asked, proof=path)).model
+    record = next(part for part in model.certificate["evidence"] if part["kind"] == "proof")
+    assert not record["made"]
+    assert "min_leaf" in record["reason"]
+
+
+def test_proof_of_another_goal_is_not_enough(tmp_path):
+    """The lines of F1 leave open whether a tree of higher MCC exists, or the file is refuted."""
+    for seed in range(20):
+        proved_file(tmp_path, seed, "exact", "f1")
+        document = json.loads((tmp_path / "model.json").read_text())
+        document["certificate"]["goal"]["maximise"] = document["parameters"]["goal"] = "mcc"
+        (tmp_path / "model.json").write_text(json.dumps(document))
+        try:
+            found = verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz"))
+        except TrainerError:
+            continue
+        assert found == "refuted" or document["certificate"]["objective"] in (0, 1)
