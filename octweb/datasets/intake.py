@@ -56,7 +56,8 @@ def stage(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path) ->
     raw = _read_source(source, reading, limits)
     parsing = _reading(raw, reading)
     first = infer(raw)
-    guesses = infer(parsing.apply(raw, needed=())) if parsing.special else first
+    plain = {guess.name: guess for guess in first if guess.name not in parsing.columns}
+    guesses = infer(parsing.apply(raw, needed=()), plain) if parsing.special else first
     write_raw(raw, rows)
     target = guess_target(first)[0]
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,9 @@ class LoadReport:
     duplicate_columns: tuple[tuple[str, str], ...]  # a column, and the earlier column with the same values
     identifiers: tuple[str, ...] = ()  # columns that name or count the rows, but are used
     reading_notes: tuple[str, ...] = ()  # how the cells of a messy file were interpreted
+    guesses: Mapping[str, GuessedColumn] = field(
+        default_factory=dict, repr=False
+    )  # by parsed column, without the target
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -140,6 +143,7 @@ def build(
         constant_columns=tuple(c.name for c in columns if _constant(c.values)),
         duplicate_columns=duplicate_columns(columns),
         identifiers=tuple(name for name in schemas if guesses[name].identifier),
+        guesses=guesses,
     )
     if len(report.constant_columns) == len(columns):
         raise DataError(f"{NONE_USABLE.format(target)}: every column has one value only.{_why(left_out)}")

@@ -110,7 +110,7 @@ def inspect_raw(
     except DataError as error:
         not_trainable = [_not_trainable(error)]
     report = None
-    if built is not None:
+    if built is not None and has_empty(built):
         learn = dict.fromkeys(built[0].names, MissingPolicy.LEARN)
         learned = build_as_read(raw, reading, target=target, ignore=ignore, **{**options, "missing": learn})
         report = empty_report(learned[0], learned[1])
@@ -151,7 +151,9 @@ def inspect_built(
     texts = [column.name for column in built[0].schema if column.kind is ColumnKind.CATEGORICAL] if built else []
     plain = target_reading.without(texts).apply(raw, target=target, needed=())
     derived = set(plain.names) - set(raw.names)
-    guesses = infer(plain)
+    # a column that needs parsing may have been parsed in another way for `built`
+    known = {name: own for name, own in built[2].guesses.items() if name not in target_reading.columns} if built else {}
+    guesses = infer(plain, known)
     unchanged = {
         guess.name
         for guess in guesses

@@ -234,12 +234,12 @@ def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
             yield _empty_date(table, column)
         if column.date is not None and column.name not in (table.target, *table.ignored):
             yield from _stand_in_dates(table, column, column.date)
+    chosen_codes = {column.name: column.special for column in table.built[0].schema} if table.built is not None else {}
     columns_with_codes = {name for column in table.reading.columns.values() for name in column.names if column.special}
     for guess in table.guesses:
         if guess.name == table.target or guess.name in table.ignored:
             continue
-        codes_of_user = _chosen_codes(table, guess.name)
-        if guess.special and not codes_of_user:
+        if guess.special and not chosen_codes.get(guess.name):
             codes = ", ".join(number_text(code) for code in guess.special)
             yield IntakeFinding(
                 kind="sentinel",
@@ -252,12 +252,6 @@ def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
             )
         elif guess.schema.kind is ColumnKind.CATEGORICAL and guess.name not in columns_with_codes:
             yield from _missing_words(table, guess)
-
-
-def _chosen_codes(table: InspectedTable, name: str) -> tuple[float, ...]:
-    if table.built is None:
-        return ()
-    return next((column.special for column in table.built[0].schema if column.name == name), ())
 
 
 def _empty_date(table: InspectedTable, column: ColumnReading) -> IntakeFinding:
@@ -370,9 +364,12 @@ def _words_among_dates(table: InspectedTable) -> Iterable[IntakeFinding]:
 
 def _dates_as_numbers(table: InspectedTable) -> Iterable[IntakeFinding]:
     """Yield a finding for each column of integers that may be dates such as 20241231, or the days of a spreadsheet."""
+    file_names = {*table.unparsed.names} - {table.target, *table.ignored}
+    columns = table.built[0].columns if table.built is not None else ()
+    fractions = {own.name for own in columns if (own.values[~own.missing] % 1 != 0).any()}
     for guess in table.guesses:
-        is_file_column = guess.name in table.unparsed.names and guess.name not in (table.target, *table.ignored)
-        if not is_file_column or guess.schema.kind is not ColumnKind.NUMERIC or guess.identifier:
+        is_candidate = guess.name in file_names and guess.name not in fractions and not guess.identifier
+        if not is_candidate or guess.schema.kind is not ColumnKind.NUMERIC:
             continue
         column = table.raw.column(guess.name)
         cells = Cells.of(column)

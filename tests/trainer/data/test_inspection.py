@@ -136,6 +136,20 @@ def test_salaries_are_measures(seed, n):
     assert may_number_rows(salaries) == ""
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_codes_of_places_and_months_are_features(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    zips = rng.choice(np.arange(10_000, 99_999), 240, replace=False).tolist()
+    months = [f"month {letter}" for letter in "abcdefghijkl"] * 20
+    path = table_of(
+        tmp_path / "t.csv", zip=zips, plz=rng.choice(zips[:90], 240).tolist(), month=months,
+        y=rng.choice(["a", "b"], 240).tolist(),
+    )  # fmt: skip
+    assert "identifier" not in {finding.kind for finding in inspect(path, target="y")}
+    few = table_of(tmp_path / "few.csv", month=months[:24], y=["a", "b"] * 12)
+    assert load(few, target="y")[0].names[0] == "month"
+
+
 @pytest.mark.parametrize("scale", [1e19, 1e26, 1e300])
 def test_huge_numbers_are_measures(scale):
     """Every float64 beyond 2^53 is an integer."""

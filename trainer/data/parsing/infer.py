@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,6 +40,8 @@ NUMBER_NAMES = re.compile(
     r"|(?!(atomic|mass|wave|mach|reynolds|octane|cetane|iodine|acid)[ _.-]).*[^s][ _.-](number|no|nr|reference)\.?|[a-z]+nummer)",
     re.IGNORECASE,
 )
+# postal codes, which are spread like account numbers, but say where a case is
+PLACE_NAMES = re.compile(r"(.*[ _.-])?(zip|plz|postleitzahl|postnummer|(zip|post|postal)[ _.-]?code)", re.IGNORECASE)
 CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 TARGET_NAMES = (
     "class", "target", "label", "y", "diagnosis", "outcome", "species", "labels", "classes", "category", "response", "survived",
@@ -80,9 +82,13 @@ class GuessedColumn:
         return RowNaming.LIKELY if self.likely_identifier else None
 
 
-def infer(raw: RawTable) -> tuple[GuessedColumn, ...]:
-    """Return the guess for every column of `raw`, in order, including the target."""
-    return tuple(guess(name, Cells.of(column), raw) for name, column in zip(raw.names, raw.columns, strict=True))
+def infer(raw: RawTable, known: Mapping[str, GuessedColumn] | None = None) -> tuple[GuessedColumn, ...]:
+    """Return the guess for every column of `raw`, in order, including the target; guesses in `known` are not made again."""
+    known = known or {}
+    return tuple(
+        known[name] if name in known else guess(name, Cells.of(column), raw)
+        for name, column in zip(raw.names, raw.columns, strict=True)
+    )
 
 
 def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
@@ -176,7 +182,9 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
             True,
         )
     repeats = _equal_repeats(cells.counts[values])
-    if distinct > FEW_VALUES and (repeats == 2 or (repeats and (_is_id_name(name) or _is_number_name(name)))):
+    is_named = distinct > FEW_VALUES and repeats > 0 and (_is_id_name(name) or _is_number_name(name))
+    # twelve months, each in two years, are no cases
+    if is_named or (repeats == 2 and distinct >= FEWEST_WITH_GAPS):
         return (
             ColumnKind.CATEGORICAL,
             f"{distinct} texts, each in {repeats} rows: a name of the case, useless for new rows",
@@ -279,7 +287,8 @@ def may_number_rows(values: FloatArray, name: str = "") -> str:
     """Return why whole numbers may identify the rows, in any order; "" without evidence.
 
     All are different. They leave out few numbers between the lowest and the highest, or they look like account
-    numbers: long, with equal numbers of digits, and evenly spread. Or the column has a name such as "invoice".
+    numbers: long, with equal numbers of digits, and evenly spread. Or the column has a name such as "invoice". A
+    column with a name such as "zip" has postal codes, which identify no row.
 
     Parameters
     ----------
@@ -288,7 +297,7 @@ def may_number_rows(values: FloatArray, name: str = "") -> str:
     name : str
         The column.
     """
-    if not len(values) or not _all_exact_integers(values):
+    if not len(values) or not _all_exact_integers(values) or PLACE_NAMES.fullmatch(name.strip()):
         return ""
     distinct = np.unique(values)
     if len(distinct) < len(values):
