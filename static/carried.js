@@ -13,8 +13,8 @@
 
   function input(column, f) {
     const id = `v${f}`, named = { id, name: id };
-    const choices = column.kind === "binary" ? ["0", "1"] : column.categories?.filter((_, code) => code !== column.missing);
-    if (!choices || choices.length > LISTED) return make("input", { ...named, inputmode: column.categories ? "text" : "decimal", autocomplete: "off" });
+    const choices = column.kind === "binary" ? ["0", "1"] : column.ranks ?? column.categories?.filter((_, code) => code !== column.missing);
+    if (!choices || choices.length > LISTED) return make("input", { ...named, inputmode: choices ? "text" : "decimal", autocomplete: "off" });
     return make("select", named, make("option", { value: "" }, "no value"), ...choices.map((c) => make("option", { value: c }, c || "(empty)")));
   }
 
@@ -37,7 +37,7 @@
 
   function distance(test, row) {
     if (test.s) return Math.abs(TreeEngine.sum(test, row) - test.h);
-    if (tree.columns[test.f].kind === "categorical") return null;
+    if (tree.columns[test.f].kind === "categorical" || tree.columns[test.f].ranks) return null;
     return Math.min(...[test.lo, test.h].filter((end) => end !== null && end !== undefined).map((end) => Math.abs(row[test.f] - end)));
   }
 

@@ -77,7 +77,7 @@ const Questionnaire = (() => {
     return found.columns.map((f) => {
       const c = tree.columns[f], by = found.row[f] - row[f];
       const words = `${c.shown} ${TreeEngine.write(c, found.row[f])}${c.unit} instead of ${TreeEngine.write(c, row[f])}${c.unit}`;
-      return c.kind === "numeric" ? `${words} (${String(Number(Math.abs(by).toPrecision(12)))}${c.unit} ${by > 0 ? "more" : "less"})` : words;
+      return c.kind === "numeric" && !c.ranks ? `${words} (${String(Number(Math.abs(by).toPrecision(12)))}${c.unit} ${by > 0 ? "more" : "less"})` : words;
     }).join(" and ");
   }
 
@@ -178,7 +178,7 @@ const Questionnaire = (() => {
 
     function field(column) {
       const unit = column.unit ? ` in${column.unit}` : "";
-      const choices = column.kind === "binary" ? [["0", "0"], ["1", "1"]] : column.kind === "categorical"
+      const choices = column.kind === "binary" ? [["0", "0"], ["1", "1"]] : column.ranks ? column.ranks.map((word, place) => [place + 1, word]) : column.kind === "categorical"
         ? [...column.categories.entries()].filter(([code]) => code !== column.missing).concat(column.other === undefined && !column.refuses ? [[-1, "another one"]] : []) : null;
       if (!choices)
         return make("label", {}, `${column.shown}${unit}`, make("input", { class: "big", name: "value", inputmode: "decimal", autocomplete: "off", "aria-describedby": "q-why" }));
@@ -194,7 +194,7 @@ const Questionnaire = (() => {
       const column = tree.columns[f], value = new FormData(form).get("value");
       let found;
       if (value === null || value.trim() === "") found = { value: null, why: "Please answer, or choose “I don’t know”." };
-      else if (column.kind === "categorical") found = { value: Number(value) };
+      else if (column.kind === "categorical" || column.ranks) found = { value: Number(value) };
       // a comma is taken for a decimal point only where it cannot part thousands
       else found = TreeEngine.read(column, /^[+-]?\d+,(\d{1,2}|\d{4,})$/.test(value.trim()) ? value.replace(",", ".") : value);
       if (found.value === null || Number.isNaN(found.value)) {

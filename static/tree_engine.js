@@ -6,6 +6,10 @@ const TreeEngine = (() => {
   const BELOW = 1, BETWEEN = 2, AMONG = 3, IS_EMPTY = 5;
   const VALUE = -1, EMPTY = -2; // terms of a sum that are no category
   const MARKS = new Set(["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"]);
+  // as in trainer/data/parsing/words.py
+  const GAPS = new Set(`- -- --- – — . .. ... … * / x? n.a. n.a na n/a #n/a <na> nan nil none null unknown unkn. unk missing undefined void tbd
+    n.d. n.d nd n/d k.a. k.a unbekannt inconnu desconocido #div/0! #value! #ref! #name? #num! #null! #wert! #bezug! (missing)
+    (unknown) (null) (none) (blank) [null] <null> <none> nat <nat> \\n`.split(/\s+/).concat("not available", "not applicable", "not known", "not measured", "no data", "keine angabe", "no answer"));
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$/;
   const SPELLED_NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$/;
   const UNSEEN = /[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\ufeff]/g;
@@ -27,7 +31,7 @@ const TreeEngine = (() => {
   function spellingOf(column, word) {
     if (!spelled.has(column)) {
       const codes = new Map();
-      for (const [code, name] of column.categories.entries()) codes.set(spellingKey(name), codes.has(spellingKey(name)) ? undefined : code);
+      for (const [code, name] of (column.ranks ?? column.categories).entries()) codes.set(spellingKey(name), codes.has(spellingKey(name)) ? undefined : code);
       const unique = new Map([...codes].filter(([, code]) => code !== undefined));
       const truths = new Map(unique.has("true") || unique.has("false") ? [["1", "true"], ["0", "false"]] : [["true", "1"], ["false", "0"]]);
       spelled.set(column, { unique, truths });
@@ -48,7 +52,8 @@ const TreeEngine = (() => {
       if (column.refuses) return { value: null, why: `'${word}' is not a known category of '${column.name}', and the model refuses such values` };
       return { value: UNKNOWN, note: `'${word}' is not a known category of '${column.name}'; the row answers no there.` };
     }
-    if (MARKS.has(word)) return { value: NaN };
+    if (column.ranks) return rank(column, word);
+    if (isGap(word)) return { value: NaN };
     const truth = { true: 1, false: 0 }[/^(true|True|TRUE|false|False|FALSE)$/.test(word) ? word.toLowerCase() : ""];
     const value = truth ?? (NUMBER.test(word) ? Number(word) + 0 : null);
     if (value === null || !Number.isFinite(value)) return { value: null, why: `'${word}' is not a finite number` };
@@ -57,6 +62,17 @@ const TreeEngine = (() => {
     if (column.kind === "binary" && value !== 0 && value !== 1)
       return { value, note: `'${word}' is neither 0 nor 1 in '${column.name}', as in the training rows; it is compared as a number.` };
     return outside(column, value) ? { value, note: `A value of '${column.name}' lies outside the training range, ${column.range.map((end) => write(column, end)).join(" to ")}.` } : { value: value === 0 ? 0 : value };
+  }
+
+  // return whether a word means an empty cell in a column of numbers
+  function isGap(word) { return MARKS.has(word) || GAPS.has(word.toLowerCase()); }
+
+  // parse a word of a column of ranks, which become 1, 2, 3
+  function rank(column, word) {
+    const place = column.ranks.indexOf(word);
+    if (place < 0 && isGap(word)) return { value: NaN };
+    const code = place < 0 ? spellingOf(column, word) : place;
+    return code === undefined ? { value: null, why: `'${word}' is not among the ranks ${column.ranks.join(" < ")} of '${column.name}'` } : { value: code + 1 };
   }
 
   // return whether a number is outside the training range and is no code; false if the range is unknown
@@ -68,7 +84,7 @@ const TreeEngine = (() => {
   function write(column, value) {
     if (Number.isNaN(value)) return "missing";
     if (column.kind === "categorical") return column.categories[value] ?? "unknown";
-    return String(value).replace("-", "−");
+    return column.ranks?.[value - 1] ?? String(value).replace("-", "−");
   }
 
   // ---- prediction, with the arithmetic of the kernel

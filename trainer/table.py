@@ -103,6 +103,7 @@ class ColumnSchema:
     meanings: Mapping[str, str] = field(default_factory=dict, compare=False)
     ordered: bool = field(default=False, compare=False)  # whether the file or frame declares an order of the categories
     names_rows: RowNaming | None = field(default=None, compare=False)  # None if the values do not name the rows
+    ranks: tuple[str, ...] = field(default=(), compare=False)  # words of the ranks 1, 2, 3; stored with the parsing
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:
@@ -116,6 +117,11 @@ class ColumnSchema:
         """Code of the category for empty cells; None if there is none."""
         may_be_empty = self.kind is ColumnKind.CATEGORICAL and self.answers_empty
         return self.categories.index(MISSING_CATEGORY) if may_be_empty and MISSING_CATEGORY in self.categories else None
+
+    def rank_word(self, value: float) -> str | None:
+        """Return the word of the highest rank up to a number; None if the column has no such rank."""
+        place = math.floor(value) if math.isfinite(value) else 0
+        return self.ranks[place - 1] if 1 <= place <= len(self.ranks) else None
 
     @property
     def answers_empty(self) -> bool:
@@ -189,6 +195,12 @@ class ColumnSchema:
             raise DataError(
                 f"The schema of a column is damaged ({type(error).__name__}: {error}). It needs at least 'name' and a known 'kind'."
             ) from error
+
+
+def with_ranks(schema: Sequence[ColumnSchema], reading: Mapping[str, Any] | None) -> tuple[ColumnSchema, ...]:
+    """Return the columns with the words of their ranks, which the parsing of a file states."""
+    parsed = (reading or {}).get("columns", {})
+    return tuple(replace(own, ranks=tuple(map(str, parsed.get(own.name, {}).get("ranks", ())))) for own in schema)
 
 
 @dataclass(frozen=True, kw_only=True)

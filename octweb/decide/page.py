@@ -169,7 +169,7 @@ def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def by_words(a: Any, b: Any, column: ColumnSchema) -> str:
     """Describe the distance of a numeric change, such as "200 € more". "" for other columns."""
-    if column.kind is not ColumnKind.NUMERIC or a is None:
+    if column.kind is not ColumnKind.NUMERIC or a is None or column.ranks:
         return ""
     return f"{number_text(float(f'{abs(b - a):.12g}'), full=True)}{unit(column)} {'more' if b > a else 'less'}"
 

@@ -14,6 +14,7 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import MISSING, OUTSIDE, UNSEEN, Predictions, predict_matrix, predict_rows
 from octweb.serving.tensors import TEXT, CellError, ProtocolError, Tensor
+from trainer.data.parsing import ColumnParsing
 from trainer.data.rows import numbers_of_texts
 from trainer.errors import Refusal, list_names
 from trainer.table import ColumnKind, ColumnSchema
@@ -27,10 +28,11 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
     """Return the protocol's metadata of a model: inputs, outputs, the given versions, target and classes."""
     file = model_file(model)
     tree = file.tree
+    ranked = ColumnParsing.from_json(file.reading).ranked
     inputs = [
         {
             "name": c.name,
-            "datatype": TEXT if c.kind is ColumnKind.CATEGORICAL else "FP64",
+            "datatype": TEXT if c.kind is ColumnKind.CATEGORICAL or c.name in ranked else "FP64",
             "shape": [-1, 1],
             "parameters": {"used": j in tree.used_columns, "kind": str(c.kind), "unit": c.unit},
         }
@@ -74,19 +76,20 @@ def configuration(model: TreeModel) -> dict[str, Any]:
 
 def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predictions:
     """Predict the rows of the tensors. Raises ProtocolError, and RowError, which names row and column."""
-    tree = model_file(model).tree
+    file = model_file(model)
+    tree = file.tree
+    ranked = ColumnParsing.from_json(file.reading).ranked
     columns = _columns(tree, inputs)
     n = len(next(iter(columns.values()))) if columns else inputs[0].shape[0]
     if n > max_rows:
         raise ProtocolError(
             f"{n:,} rows are too many; {max_rows:,} is the limit of one call. Send them in several calls."
         )
-    if all(
-        values.dtype != object and tree.schema[j].kind is not ColumnKind.CATEGORICAL for j, values in columns.items()
-    ):
+    has_words = {j: tree.schema[j].kind is ColumnKind.CATEGORICAL or tree.schema[j].name in ranked for j in columns}
+    if all(values.dtype != object and not has_words[j] for j, values in columns.items()):
         return predict_matrix(model, _matrix(tree, columns, n))
-    # texts, and numbers in categorical columns, follow the same rules as the rows of /api/v1/
-    cells = {tree.schema[j].name: _cells(tree.schema[j], values) for j, values in columns.items()}
+    # texts, and numbers in columns of categories or ranks, follow the same rules as the rows of /api/v1/
+    cells = {tree.schema[j].name: _cells(tree.schema[j], values, has_words[j]) for j, values in columns.items()}
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     return predict_rows(model, rows)
 
@@ -177,11 +180,11 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
     return matrix
 
 
-def _cells(column: ColumnSchema, values: np.ndarray) -> list[Any]:
-    """Return cells as in a JSON row, None for missing ones. Texts of numeric columns are parsed. Raises CellError."""
+def _cells(column: ColumnSchema, values: np.ndarray, has_words: bool) -> list[Any]:
+    """Return cells as in a JSON row, None for missing ones. Texts are parsed, unless the column has words. Raises CellError."""
     if values.dtype != object:
         return [None if math.isnan(v) else v for v in values.tolist()]
-    if column.kind is ColumnKind.CATEGORICAL:
+    if has_words:
         return values.tolist()
     numbers = numbers_of_texts({text.strip() for text in values.tolist() if text is not None})
     cells: list[Any] = []

@@ -22,7 +22,7 @@ from trainer.counts.sets import DEEPEST, number_of_sets, place
 from trainer.data.encoding import EncodedFeature, Encoding, Test
 from trainer.dtypes import CountArray
 from trainer.errors import DataError, ParameterError
-from trainer.table import ClassType, ColumnSchema, UnknownPolicy
+from trainer.table import ClassType, ColumnSchema, UnknownPolicy, with_ranks
 from trainer.tree.document import write_atomically
 from trainer.version import VERSION
 
@@ -66,6 +66,7 @@ class CountedQuestions:
     def from_json(cls, record: Mapping[str, Any]) -> CountedQuestions:
         """Read the questions; raise LookupError, TypeError, ValueError or DataError for a damaged dictionary."""
         schema = tuple(ColumnSchema.from_json(column).with_contract(column) for column in record["columns"])
+        schema = with_ranks(schema, record.get("reading"))
         places = {column.name: j for j, column in enumerate(schema)}
         features = tuple(_question(one, schema, places) for one in record["questions"])
         return cls(

@@ -27,7 +27,7 @@ from trainer.data.parsing.infer import places
 from trainer.data.row_weights import weight_notes, with_weights
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError, list_names
-from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy, with_unknown
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy, with_ranks, with_unknown
 from trainer.tree.numbers import column_number, count_words
 
 # code of a category that training did not have; no test of a category is true for it, so it goes right
@@ -273,6 +273,7 @@ def build_as_read(
     )
     table = table.with_schema(with_unknown(schema, unknown))
     model_reading = target_reading.for_model(target, table.names)
+    table = table.with_schema(with_ranks(table.schema, model_reading))
     table = with_dependence(replace(table, reading=model_reading), raw, reading, group=group, time=time)
     table, labels = with_weights(table, labels, raw, reading, weight)
     notes = (

@@ -125,6 +125,7 @@ def _column(
             record["refuses"] = True
     else:
         record["empty"] = answers_empty
+        record |= {"ranks": list(column.ranks)} if column.ranks else {}
         record |= {"decimals": known.decimals, "scale": known.scale if rows else column.change_unit or 1.0}
         if rows and column.range is not None:
             record["range"] = list(column.range)

@@ -73,13 +73,19 @@ def _step(flipper: Flipper, node: Node, row: FloatArray, left: bool) -> dict[str
         op = "is missing" if left else "is not missing"
         return head | {"op": op, "threshold": None, "distance": None, "deviations": None}
     ends = [end for end in (flat.low, flat.high) if math.isfinite(end)]
-    distance = None if empty else min((abs(float(row[j]) - end) for end in ends), default=None)
+    has_distance = not empty and not tree.schema[j].ranks
+    distance = min((abs(float(row[j]) - end) for end in ends), default=None) if has_distance else None
     deviation = flipper.statistics[j].deviation
     head |= {"distance": distance, "deviations": distance / deviation if distance is not None and deviation else None}
     if flat.test == BETWEEN:
-        bounds = [end if math.isfinite(end) else None for end in (flat.low, flat.high)]
+        bounds = [_limit(flipper, j, end) if math.isfinite(end) else None for end in (flat.low, flat.high)]
         return head | {"op": "between" if left else "not between", "threshold": bounds}
-    return head | {"op": "<=" if left else ">", "threshold": flat.high}
+    return head | {"op": "<=" if left else ">", "threshold": _limit(flipper, j, flat.high)}
+
+
+def _limit(flipper: Flipper, j: int, end: float) -> float | str:
+    """Return a threshold for display: the word of the highest rank below it, or the number."""
+    return flipper.tree.schema[j].rank_word(end) or end
 
 
 def _sum_step(tree: Tree, flat: Flat, row: FloatArray, left: bool) -> dict[str, Any]:
@@ -144,11 +150,13 @@ def flip_record(flipper: Flipper, row: FloatArray, flip: Flip, asked_columns: se
 
 
 def cell(flipper: Flipper, j: int, value: float) -> float | int | str | None:
-    """Return a value for display: the category's name, integers without a point, None if it is missing."""
+    """Return a value for display: the name of a category or rank, integers without a point, None if it is missing."""
     column = flipper.tree.schema[j]
     if math.isnan(value):
         return None
     if column.kind is ColumnKind.CATEGORICAL:
         code = int(value)
         return column.categories[code] if 0 <= code < len(column.categories) else category_text(column, value)
+    if value.is_integer() and (word := column.rank_word(value)) is not None:
+        return word
     return int(value) if value.is_integer() and abs(value) < 1e15 else value

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import DataError, ModelFileError
-from trainer.table import ClassType, ColumnSchema, class_type_of
+from trainer.table import ClassType, ColumnSchema, class_type_of, with_ranks
 from trainer.version import VERSION
 
 FORMAT = "octweb-tree"
@@ -104,6 +104,7 @@ def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
     try:
         columns = [ColumnSchema.from_json(record) for record in document["columns"]]
         schema = tuple(column.with_contract(added.get(column.name, {})) for column in columns)
+        schema = with_ranks(schema, document.get("reading"))
     except DataError as error:
         raise ModelFileError(str(error)) from error
     if len({column.name for column in schema}) != len(schema):

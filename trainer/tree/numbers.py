@@ -98,6 +98,12 @@ def column_number(name: str, value: float) -> str:
     return text.replace(",", "") if YEARS[0] <= value < YEARS[1] and YEAR.search(name) else text
 
 
+def column_value(column: ColumnSchema, value: float) -> str:
+    """Write a value of a numeric column: the word of a rank, or the number with every digit."""
+    word = column.rank_word(value) if value.is_integer() else None
+    return column_number(column.name, value) if word is None else word
+
+
 def shortest_between(low: float, high: float) -> float:
     """Return the decimal with the fewest digits between `low` and `high`; of several, the nearest to their middle.
 

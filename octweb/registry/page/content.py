@@ -198,15 +198,17 @@ def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
     out = []
     for j in columns_in_question_order(tree):
         column = tree.schema[j]
+        choices = column.ranks or column.categories
+        value = chosen.get(column.name, "")
         out.append(
             {
                 "name": column.name,
                 "id": f"try-{j}",
                 "kind": str(column.kind),
                 "unit": column.unit,
-                "categories": column.categories[:LISTED_CATEGORIES],
-                "listed": column.kind is ColumnKind.CATEGORICAL and len(column.categories) <= LISTED_CATEGORIES,
-                "value": chosen.get(column.name, ""),
+                "categories": choices[:LISTED_CATEGORIES],
+                "listed": 0 < len(choices) <= LISTED_CATEGORIES,
+                "value": (isinstance(value, int | float) and column.rank_word(value)) or value,
             }
         )
     return out
@@ -226,9 +228,12 @@ def parse_form_values(model: TreeModel, query: Mapping[str, str]) -> dict[str, A
         text = query.get(f"try-{j}", "").strip()
         if text == "":
             continue
-        record[column.name] = (
-            text if column.kind is ColumnKind.CATEGORICAL else typed_number(text, **number_writing(file, column))
-        )
+        if column.ranks:
+            record[column.name] = column.ranks.index(text) + 1 if text in column.ranks else text
+        elif column.kind is ColumnKind.CATEGORICAL:
+            record[column.name] = text
+        else:
+            record[column.name] = typed_number(text, **number_writing(file, column))
     return record
 
 

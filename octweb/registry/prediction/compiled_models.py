@@ -16,6 +16,7 @@ import orjson
 from octweb.registry.document.model_files import DocumentCache, model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import leaf_answer
+from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.cells import LARGEST_EXACT
 from trainer.data.rows import plain_matrix, plain_rows
 from trainer.dtypes import FloatArray
@@ -28,6 +29,7 @@ class CompiledModel:
     """A tree with precomputed values for fast prediction."""
 
     tree: Tree
+    has_ranks: bool = False  # whether words of a column, numbers too, become ranks
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -36,8 +38,12 @@ class CompiledModel:
 
     @cached_property
     def numbers_only(self) -> bool:
-        """Whether rows can be parsed directly into a matrix: two or more columns, none categorical."""
-        return len(self.names) > 1 and all(c.kind is not ColumnKind.CATEGORICAL for c in self.tree.schema)
+        """Whether rows can be parsed directly into a matrix: two or more columns, none with categories or ranks."""
+        return (
+            len(self.names) > 1
+            and not self.has_ranks
+            and all(c.kind is not ColumnKind.CATEGORICAL for c in self.tree.schema)
+        )
 
     @cached_property
     def cells(self) -> itemgetter[Any]:
@@ -110,6 +116,7 @@ def compile_model(model: TreeModel) -> CompiledModel:
     """Return the compiled tree of a model. A deferred `document` is read only on a cache miss."""
     model_compiled = _compiled.get(model.sha256)
     if model_compiled is None:
-        model_compiled = CompiledModel(model_file(model).tree)
+        file = model_file(model)
+        model_compiled = CompiledModel(file.tree, has_ranks=bool(ColumnParsing.from_json(file.reading).ranked))
         _compiled.put(model.sha256, model_compiled, len(model.document))
     return model_compiled

@@ -15,12 +15,16 @@ from octweb.places import FILES
 from tests.trainer.explain.test_flip import CHOICES, random_case
 from tests.trainer.random_trees import random_matrix, random_tree
 from trainer.data.column_statistics import CONTINUOUS, describe_columns, is_described, rounded_unit, statistics
+from trainer.data.parsing.column import rank_spellings
+from trainer.data.parsing.values import plain_values
+from trainer.data.parsing.words import MISSING_WORDS
 from trainer.data.rows import parse_rows
+from trainer.errors import RowError
 from trainer.explain.around import both_ways
 from trainer.explain.carried import tree_data
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import statistics_of_model, statistics_of_tree, step_above, step_at_most
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy, UnknownPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy, UnknownPolicy, with_ranks
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Linear, Subset, Threshold
 
@@ -116,6 +120,35 @@ def test_spellings_are_those_of_the_server(categories):
     assert [own["value"] for own in found] == wanted
     read = [own for own in found if "is read as" in own.get("note", "")]
     assert len(read) == parsed.respelled.get("c", 0)
+
+
+def test_words_for_missing_and_ranks_are_those_of_the_server():
+    ranks = ("low", "none", "High")
+    schema = with_ranks(
+        (ColumnSchema(name="n", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),
+         ColumnSchema(name="c", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN)),
+        {"columns": {"c": {"ranks": ranks}}},
+    )  # fmt: skip
+    inner = DraftBranch(split=Threshold(feature=1, threshold=1.5), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    draft = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(label=0), right=inner)
+    rows = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 2.0]])
+    tree = grow(draft, rows, np.array([0, 0, 1], np.int32), schema=schema, classes=("no", "yes"))
+    assert tree.nodes[tree.nodes[0].right].split.text(schema) == "c is at most low"
+    words = [*sorted(MISSING_WORDS), "NaT", "1", "2", "true", "HIGH", " low ", "1.5", "medium"]
+    reading = {"columns": {"c": {"taken_for": "plain", "ranks": list(ranks), "spellings": rank_spellings(ranks, ())}}}
+    wanted = [[_read_by_server(schema, reading, name, word) for name in ("n", "c")] for word in words]
+    data = tree_data(tree, statistics_of_tree(tree))
+    work = f"return {json.dumps(words)}.map((w) => one.columns.map((c) => out(E.read(c, w).value)))"
+    assert in_node(work, [data]) == [wanted]
+
+
+def _read_by_server(schema, reading, name, word):
+    try:
+        rows = plain_values(reading, [{name: word}])
+        value = float(parse_rows(schema, (), rows).matrix[0, 0 if name == "n" else 1])
+    except RowError:
+        return None
+    return _cell(value)
 
 
 def test_public_questionnaire_matches_no_spelling():

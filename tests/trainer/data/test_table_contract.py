@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from xml.etree import ElementTree as ET
 
 import jsonschema
 import numpy as np
+import onnx
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -29,7 +31,7 @@ from trainer.prediction.mlflow_flavour import TreePredictor
 from trainer.prediction.predict_file import predict_file
 from trainer.table import ClassType, class_type_of, class_values
 from trainer.training.run import TrainRequest, save, train
-from trainer.tree.export.forms import COMMENTS, export
+from trainer.tree.export.forms import COMMENTS, EXPORTS, export
 from trainer.tree.file import from_json, json_schema, read_model
 
 ROWS = "".join(
@@ -177,21 +179,37 @@ def test_ranks_that_do_not_fit_are_refused(kind, words, tmp_path):
         load(path, target="y", given=ParsingChoices(kinds={"level": kind}))
 
 
-@pytest.mark.parametrize("form", COMMENTS)
-def test_exported_programs_state_the_ranks_that_they_take(form, tmp_path):
-    """An end of line in a value stays within the comment."""
+def note_in(form, content):
+    """Return the note that an exported file has."""
+    if form == "onnx":
+        return onnx.load_from_string(content).doc_string
+    if form == "excel":
+        return content.splitlines()[0].partition('y,"')[2].removesuffix('"').replace('""', '"')
+    if form in ("pmml", "dmn"):
+        names = {"pmml": "{*}Header/{*}Annotation", "dmn": "{*}description"}
+        return ET.fromstring(content).findtext(names[form])
+    return content.splitlines()[0].removeprefix(COMMENTS[form])
+
+
+@pytest.fixture(scope="module")
+def graded_model(tmp_path_factory):
+    """Provide a model of three ranks, one of which has an end of line."""
+    path = tmp_path_factory.mktemp("grades") / "t.parquet"
     words = ["low", "mid\nhigh", "top"]
     frame = pd.DataFrame({"grade": [words[i % 3] for i in range(60)], "y": ["no", "yes", "yes"] * 20})
     frame["grade"] = pd.Categorical(frame["grade"], words, ordered=True)
-    frame.to_parquet(tmp_path / "t.parquet", index=False)
-    given = ParsingChoices(kinds={"grade": "ranks"})
-    table, labels, _ = load(tmp_path / "t.parquet", target="y", given=given)
-    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model
-    text = export(model, form, "grades")
-    note = '"grade" holds ranks, not values: 1 for "low", 2 for "mid\\nhigh", 3 for "top".'
-    assert text.splitlines()[0] == COMMENTS[form] + note
-    plain = replace(model, reading=None)
-    assert text.partition("\n")[2] == export(plain, form, "grades")
+    frame.to_parquet(path, index=False)
+    table, labels, _ = load(path, target="y", given=ParsingChoices(kinds={"grade": "ranks"}))
+    return train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_exports_state_the_ranks_that_they_take(form, graded_model):
+    """An end of line in a value stays within the comment."""
+    content = export(graded_model, form, "grades")
+    assert note_in(form, content) == '"grade" holds ranks, not values: 1 for "low", 2 for "mid\\nhigh", 3 for "top".'
+    if form in COMMENTS:
+        assert content.partition("\n")[2] == export(replace(graded_model, reading=None), form, "grades")
 
 
 def test_ranks_of_numbers_are_the_same_at_every_door(tmp_path):
@@ -224,9 +242,15 @@ def test_ranks_of_numbers_are_the_same_at_every_door(tmp_path):
                 predict(unknown)
 
 
-@pytest.mark.parametrize("word", ["NaT", "\\N", "-", "unknown", "NULL", ""])
-@pytest.mark.parametrize("column", ["day", "length"])
-def test_words_for_missing_are_empty_at_every_door(word, column, tmp_path):
+NO_DAYS = ["30.02.2021", "2021-02-30", "31.12.9999", "0000-00-00"]
+
+
+@pytest.mark.parametrize(
+    ("column", "word"),
+    [(column, word) for column in ("day", "length") for word in ("NaT", "\\N", "-", "unknown", "NULL", "")]
+    + [("day", word) for word in NO_DAYS],
+)
+def test_words_for_missing_are_empty_at_every_door(column, word, tmp_path):
     days = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2021" for i in range(60)]
     frame = pd.DataFrame(
         {"day": days, "length": [f"{i % 7},5 cm" for i in range(60)], "y": ["ab"[i % 7 > 3] for i in range(60)]}
@@ -236,10 +260,11 @@ def test_words_for_missing_are_empty_at_every_door(word, column, tmp_path):
     model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
     save(model, tmp_path / "m.json")
     row = {"day": days[0], "length": "1,5 cm"} | {column: word}
-    pd.DataFrame([row, {"day": days[0], "length": "1,5 cm"}]).to_csv(tmp_path / "p.csv", index=False)
+    pd.DataFrame([row, row | {column: None}]).to_csv(tmp_path / "p.csv", index=False)
     out = io.StringIO()
     predict_file(model, tmp_path / "p.csv", out)
-    of_file = out.getvalue().splitlines()[1].split(",")[1]
+    of_file, of_empty = (line.split(",")[1] for line in out.getvalue().splitlines()[1:])
+    assert of_file == of_empty
     assert TreePredictor(model).predict([row]).tolist() == [of_file]
     assert trainer.load(tmp_path / "m.json").predict(pd.DataFrame([row])).tolist() == [of_file]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.dates import FORMATS, TIME, DateForm
 from trainer.data.parsing.numbers import DECIMALS, NEGATIVE, THOUSANDS, NumberForm
@@ -23,7 +24,6 @@ PLAIN = "plain"
 ASK = "ask"
 RANKS = "ranks"  # a kind of the user: categories become their ranks, from 1
 BETWEEN_RANKS = "<"
-NUMERIC = re.compile(r"[+-]?[0-9.]+")
 LISTED = 20
 
 
@@ -46,6 +46,7 @@ class ColumnReading:
     date: DateForm | None = None
     missing: tuple[str, ...] = ()  # words that mean an empty cell
     spellings: Mapping[str, str] = field(default_factory=dict)  # maps a spelling to its replacement
+    ranks: tuple[str, ...] = ()  # words that become the numbers 1, 2, 3
     question: str = ""
     choices: tuple[str, ...] = ()  # values of `--kind` between which the user may choose
     given: bool = False  # whether the user chose the parsing
@@ -73,11 +74,8 @@ class ColumnReading:
         if self.date is not None:
             what = "times of day" if self.date.form == TIME else f"dates, {self.date.form}"
             return what + (" with times of day" if self.date.clock else "")
-        if self.ranks_numbers:
-            words = sorted(
-                self.spellings, key=lambda word: int(self.spellings[word])
-            )  # a database may lose their order
-            return f"the ranks of {BETWEEN_RANKS.join(words)[:200]}"
+        if self.ranks:
+            return f"the ranks of {BETWEEN_RANKS.join(self.ranks)[:200]}"
         return {PLAIN: "as it stands", TEXT: "text", ASK: "not decided"}[self.taken_for]
 
     @property
@@ -105,6 +103,7 @@ class ColumnReading:
             record |= {"zone": self.date.zone} if self.date.zone else {}
         record |= {"missing": list(self.missing)} if self.missing else {}
         record |= {"spellings": dict(self.spellings)} if self.spellings else {}
+        record |= {"ranks": list(self.ranks)} if self.ranks else {}
         record |= {"question": self.question} if self.question else {}
         record |= {"choices": list(self.choices)} if self.choices else {}
         return record | ({"given": True} if self.given else {})
@@ -139,6 +138,7 @@ class ColumnReading:
             date=date,
             missing=tuple(str(word) for word in record.get("missing", ())),
             spellings={str(word): str(other) for word, other in record.get("spellings", {}).items()},
+            ranks=tuple(str(word) for word in record.get("ranks", ())),
             question=str(record.get("question", "")),
             choices=tuple(str(choice) for choice in record.get("choices", ())),
             given=bool(record.get("given")),
@@ -156,16 +156,21 @@ class ColumnReading:
             plain = self.number.plain(word)
             return None if plain is None else (plain,)
         if self.date is not None:
-            return self.date.values(word)
-        if self.ranks_numbers and word and word not in self.spellings:
-            return None
+            values = self.date.values(word)
+            return ("",) * len(self.names) if values is None and self.date.names_no_day(word) else values
+        if self.ranks and word not in self.spellings and word:
+            code = self._ranks.code(word)
+            return None if code is None else (str(code + 1),)
         return (self.spellings.get(word, word),)
 
     @cached_property
-    def ranks_numbers(self) -> bool:
-        """Whether some words with a rank are numbers, as in "0<1<2+". Another number is then no rank."""
-        ranks = {str(rank) for rank in range(1, len(self.spellings) + 1)}
-        return set(self.spellings.values()) == ranks and any(NUMERIC.fullmatch(word) for word in self.spellings)
+    def _ranks(self) -> Spellings:
+        return Spellings(self.ranks)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the cells become numbers. A word such as `-` or `NaT` then means an empty cell, unless it is a rank."""
+        return self.number is not None or self.date is not None or bool(self.ranks)
 
     def columns(self, column: pa.Array) -> tuple[tuple[pa.Array, ...], np.ndarray, Cells | None]:
         """Return the plain columns, the mask, bool (n,), of cells that do not fit the format (null in the columns), and the cells."""
@@ -175,9 +180,10 @@ class ColumnReading:
         if not pa.types.is_string(column.type) and self.date is None and not self.spellings:
             return (column,), nothing, None  # typed columns hold numbers already
         cells = Cells.of(column)
-        marks = cells.empty_numbers if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)
+        marks = cells.empty_numbers if self.has_numbers else np.zeros(len(cells.words), bool)
         parsed = [
-            ("",) * len(self.names) if mark else self.texts(word) for word, mark in zip(cells.words, marks, strict=True)
+            ("",) * len(self.names) if mark and word not in self.spellings else self.texts(word)
+            for word, mark in zip(cells.words, marks, strict=True)
         ]
         wrong = np.array([values is None for values in parsed], bool)
         derived = tuple(
@@ -198,32 +204,41 @@ def _is_known_date(date: DateForm) -> bool:
 Declare = Callable[[str, Sequence[str]], ColumnReading]
 
 
-def rank_spellings(name: str, words: Sequence[str], order: str, declared: Sequence[str]) -> dict[str, str]:
-    """Map the words of a column to their ranks, "1" for the lowest; raise DataError.
+def ranks_of(name: str, words: Sequence[str], order: str, declared: Sequence[str]) -> tuple[str, ...]:
+    """Return the ranks of a column, the lowest first; raise DataError if a word has none.
 
     Parameters
     ----------
     name : str
         The column.
     words : sequence of str
-        Its words without those for an empty cell.
+        Its words without those for an empty cell. Each is a rank, or a spelling of one rank only.
     order : str
         The words from the lowest to the highest, as in "low<mid<high"; "" if the file declares the order.
     declared : sequence of str
         The order that the file declares.
     """
-    ranked = [word.strip() for word in order.split(BETWEEN_RANKS)] if order else list(declared)
-    if not ranked:
+    ranks = tuple(word.strip() for word in order.split(BETWEEN_RANKS)) if order else tuple(declared)
+    if not ranks:
         raise DataError(
             f"The file declares no order of column '{name}'. Say one, as in --kind '{name}=ranks:low<mid<high'."
         )
-    if len(set(ranked)) < len(ranked):
+    if len(set(ranks)) < len(ranks):
         raise DataError(f"A word appears twice among the ranks of column '{name}'. Say each once: {order[:200]}.")
-    if lacking := [word for word in words if word not in ranked]:
+    spellings = Spellings(ranks)
+    if lacking := [word for word in words if word not in ranks and spellings.code(word) is None]:
         raise DataError(
-            f"Column '{name}' has '{lacking[0][:60]}', which is not among its ranks {', '.join(ranked)[:200]}. Say a rank for every value."
+            f"Column '{name}' has '{lacking[0][:60]}', which is not among its ranks {', '.join(ranks)[:200]}. Say a rank for every value."
         )
-    return {word: str(rank) for rank, word in enumerate(ranked, 1)}
+    return ranks
+
+
+def rank_spellings(ranks: Sequence[str], words: Sequence[str]) -> dict[str, str]:
+    """Map ranks, and words that are spellings of them, to the numbers of the ranks from 1."""
+    spellings = Spellings(ranks)
+    codes = {word: code for code, word in enumerate(ranks)}
+    codes |= {word: code for word in words if word not in codes and (code := spellings.code(word)) is not None}
+    return {word: str(code + 1) for word, code in codes.items()}
 
 
 def kind_of(spec: str) -> tuple[str, str]:

@@ -35,7 +35,7 @@ ISO = GUESSED[0]
 # date-like texts with a year outside the supported range: 9999-12-31, 0000-00-00, 31.12.2999
 STAND_IN = re.compile(
     r"((?P<y>[0-9]{4})([-/.])[0-9]{1,2}\3[0-9]{1,2}|[0-9]{1,2}[-. ]{1,2}[A-Za-z]{3,9}[-. ]{1,2}(?P<y4>[0-9]{4})|"
-    r"[A-Za-z]{3,9}\.? [0-9]{1,2},? (?P<y5>[0-9]{4})|[0-9]{1,2}([-/.])[0-9]{1,2}\4(?P<y2>[0-9]{4})|(?P<y3>0000|0001|9999)[0-9]{4})"
+    r"[A-Za-z]{3,9}\.? [0-9]{1,2},? (?P<y5>[0-9]{4})|[0-9]{1,2}(?P<sign>[-/.])[0-9]{1,2}(?P=sign)(?P<y2>[0-9]{4})|(?P<y3>0000|0001|9999)[0-9]{4})"
     r"([T ].*)?",
     re.ASCII,
 )
@@ -201,6 +201,10 @@ class DateForm:
             return f"{column} hour", f"{column} minutes since 00:00"
         days = (f"{column} year", f"{column} month", f"{column} weekday", f"{column} days since {self.origin}")
         return (*days, f"{column} hour") if self.clock else days
+
+    def names_no_day(self, word: str) -> bool:
+        """Return whether a word has the form of a date, or of yyyy-mm-dd, but names no day, as 30 February or 9999-12-31."""
+        return self.form != TIME and (is_no_day(word, (self.form, ISO)) or _stand_in_year(word) is not None)
 
     def fits(self, word: str) -> bool:
         """Return whether a word has exactly this form."""

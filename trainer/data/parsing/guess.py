@@ -17,7 +17,18 @@ import pyarrow.compute as pc
 from trainer.data.formats.parquet_file import declared_order
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
-from trainer.data.parsing.column import ASK, DATE, NUMBER, PLAIN, RANKS, TEXT, ColumnReading, kind_of, rank_spellings
+from trainer.data.parsing.column import (
+    ASK,
+    DATE,
+    NUMBER,
+    PLAIN,
+    RANKS,
+    TEXT,
+    ColumnReading,
+    kind_of,
+    rank_spellings,
+    ranks_of,
+)
 from trainer.data.parsing.dates import FORMATS, GUESSED, TIME, moment_of
 from trainer.data.parsing.draft import SAMPLE, SLIPS, Draft, Words, gaps_reason, how_many, quote_words
 from trainer.data.parsing.given import ParsingChoices
@@ -110,14 +121,19 @@ def _ranks(name: str, column: pa.Array, order: str, choices: ParsingChoices) -> 
     cells = Cells.of(column)
     words = [cells.word(i) for i in np.flatnonzero(~cells.missing)]
     gaps = choices.words(name)
-    ranks = rank_spellings(name, [word for word in words if word not in gaps], order, declared_order(column))
-    return ColumnReading(name=name, taken_for=PLAIN, missing=gaps, spellings=ranks, reason="you said so", given=True)
+    words = [word for word in words if word not in gaps]
+    ranks = ranks_of(name, words, order, declared_order(column))
+    return ColumnReading(
+        name=name, taken_for=PLAIN, missing=gaps, spellings=rank_spellings(ranks, words), ranks=ranks, reason="you said so",
+        given=True,
+    )  # fmt: skip
 
 
 def _with_a_note(draft: Draft, words: Words) -> Draft:
     """Turn a plain column into text with a reason if nearly all words look like numbers, but in no known form."""
     reading = draft.reading
-    if reading.taken_for != PLAIN or reading.given or draft.ways or len(words.words) <= FEW_VALUES:
+    few = len(words.words) <= FEW_VALUES and not any(map(_has_foreign_digit, words.words))
+    if reading.taken_for != PLAIN or reading.given or draft.ways or few:
         return draft
     odd = [w for w, plain in zip(words.words, words.plain, strict=True) if not plain and not _is_number(w)]
     if not odd or 10 * sum(_like_a_number(word) for word in words.words) < 9 * len(words.words):
@@ -125,6 +141,11 @@ def _with_a_note(draft: Draft, words: Words) -> Draft:
     word = words.first([w for w in odd if moment_of(w, TIME) is None] or odd)
     reason = f"{UNKNOWN_FORM}, such as '{word[:60]}' on {words.where(word).lower()}"
     return Draft(replace(reading, taken_for=TEXT, reason=reason))
+
+
+def _has_foreign_digit(word: str) -> bool:
+    """Return whether a word has a digit of another alphabet, or one of full width."""
+    return any(c.isdecimal() and not c.isascii() for c in word)
 
 
 def _is_number(word: str) -> bool:

@@ -79,6 +79,11 @@ class ColumnParsing:
         return has_structure or bool(self.top or self.bottom) or any(column.special for column in self.columns.values())
 
     @property
+    def ranked(self) -> frozenset[str]:
+        """The columns whose words become ranks."""
+        return frozenset(name for name, column in self.columns.items() if column.ranks)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about the parsing of columns and the lines around the table."""
         return self.notes_of([derived for column in self.columns.values() for derived in column.names])

@@ -18,7 +18,7 @@ WEEKDAY = " weekday"
 def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequence[Any]:
     """Return the rows with plain values in the model's columns; raise RowError for a text that does not fit the file's format.
 
-    JSON numbers do not change, except that a date column refuses them and ranks of numbers replace them. Without a reading, the rows are
+    JSON numbers do not change, except that a date column refuses them and ranks replace them. Without a reading, the rows are
     returned unchanged.
     """
     columns = [column for column in ColumnParsing.from_json(reading).columns.values() if column.special]
@@ -58,17 +58,17 @@ def _plain_row(columns: Sequence[ColumnReading], i: int, row: dict[str, Any]) ->
             out |= dict(zip(column.names, _values(column, i, cell), strict=True))
         elif isinstance(cell, str):
             out[column.name] = _values(column, i, cell)[0]
-        elif column.ranks_numbers and type(cell) in (int, float):
-            out[column.name] = _values(column, i, str(cell).removesuffix(".0"))[0]
+        elif column.ranks and isinstance(cell, int | float):
+            out[column.name] = _values(column, i, str(cell).lower().removesuffix(".0"))[0]
     return out
 
 
 def _values(column: ColumnReading, i: int, cell: Any) -> list[Any]:
     """Return the values of the columns derived from a cell; None if it is missing."""
     word = cell.strip() if isinstance(cell, str) else cell
-    is_parsed = column.number is not None or column.date is not None
     gap = word is None or word == "" or word in column.missing
-    if gap or (is_parsed and isinstance(word, str) and (word in MARKS or is_missing_word(word))):
+    may_be_gap = column.has_numbers and isinstance(word, str) and word not in column.spellings
+    if gap or (may_be_gap and (word in MARKS or is_missing_word(word))):
         return [None] * len(column.names)
     texts = column.texts(word) if isinstance(word, str) else None
     if texts is None:
@@ -82,5 +82,7 @@ def _values(column: ColumnReading, i: int, cell: Any) -> list[Any]:
     return [text if name.endswith(WEEKDAY) else _number(text) for name, text in zip(column.names, texts, strict=True)]
 
 
-def _number(text: str) -> int | float:
+def _number(text: str) -> int | float | None:
+    if not text:
+        return None
     return int(text) if WHOLE_WORD.fullmatch(text) and len(text) < 40 else float(text)

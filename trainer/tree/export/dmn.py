@@ -29,8 +29,8 @@ from trainer.version import VERSION
 NAMESPACE = "https://www.omg.org/spec/DMN/20191111/MODEL/"
 
 
-def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
-    """Return the document; raise DataError for names that XML cannot hold, or a contract that refuses unknown values."""
+def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree", notes: Sequence[str] = ()) -> str:
+    """Return the document, described by the notes; raise DataError for names that XML cannot hold, or a contract that refuses unknown values."""
     refuse_refusing(tree, "DMN")
     for text in [target, name, *tree.classes, *(w for j in tree.used_columns for w in _category_words(tree, j))]:
         if FORBIDDEN.search(text):
@@ -46,6 +46,8 @@ def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> s
             "exporterVersion": VERSION,
         },
     )
+    if notes:
+        ET.SubElement(root, "description").text = "\n".join(notes)
     for j in tree.used_columns:
         data = ET.SubElement(root, "inputData", {"id": f"input_{variable(j)}", "name": tree.schema[j].name})
         kind = "string" if tree.schema[j].kind is ColumnKind.CATEGORICAL else "number"

@@ -26,14 +26,14 @@ MAX_EXCEL_NUMBER = 9.99999999999999e307
 MIN_EXCEL_NUMBER = 2.2250738585072014e-308
 
 
-def to_excel(tree: Tree, *, target: str = "class") -> str:
-    """Return the CSV.
+def to_excel(tree: Tree, *, target: str = "class", notes: Sequence[str] = ()) -> str:
+    """Return the CSV. Each note has a cell of the first line.
 
     Raise DataError for a tree that one formula cannot hold, and for numbers and texts that spreadsheets
     cannot store.
     """
     names = [tree.schema[j].name for j in tree.used_columns]
-    cells = [_as_text(name) for name in [*names, target]]
+    cells = [_as_text(name) for name in [*names, target, *notes]]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(cells)

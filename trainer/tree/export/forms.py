@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from trainer.errors import ParameterError, closest
-from trainer.table import ColumnKind
 from trainer.tree.describe import rules_text
 from trainer.tree.export.c import to_c
 from trainer.tree.export.code import to_python, to_sql
@@ -19,26 +18,26 @@ from trainer.tree.export.pmml import to_pmml
 from trainer.tree.export.r import to_r
 from trainer.tree.file import ModelFile
 
-# each writer takes the model and a title
-EXPORTS: Mapping[str, Callable[[ModelFile, str], str | bytes]] = {
-    "rules": lambda file, title: rules_text(file.tree, file.certificate),
-    "onnx": lambda file, title: to_onnx(file.tree),
-    "pmml": lambda file, title: to_pmml(file.tree, target=file.target, name=title),
-    "python": lambda file, title: to_python(file.tree),
-    "sql": lambda file, title: to_sql(file.tree),
-    "javascript": lambda file, title: to_javascript(file.tree),
-    "c": lambda file, title: to_c(file.tree),
-    "java": lambda file, title: to_java(file.tree),
-    "r": lambda file, title: to_r(file.tree),
-    "excel": lambda file, title: to_excel(file.tree, target=file.target),
-    "dmn": lambda file, title: to_dmn(file.tree, target=file.target, name=title),
+# each writer takes the model, a title, and notes for forms without comments
+EXPORTS: Mapping[str, Callable[[ModelFile, str, Sequence[str]], str | bytes]] = {
+    "rules": lambda file, title, notes: rules_text(file.tree, file.certificate),
+    "onnx": lambda file, title, notes: to_onnx(file.tree, notes=notes),
+    "pmml": lambda file, title, notes: to_pmml(file.tree, target=file.target, name=title, notes=notes),
+    "python": lambda file, title, notes: to_python(file.tree),
+    "sql": lambda file, title, notes: to_sql(file.tree),
+    "javascript": lambda file, title, notes: to_javascript(file.tree),
+    "c": lambda file, title, notes: to_c(file.tree),
+    "java": lambda file, title, notes: to_java(file.tree),
+    "r": lambda file, title, notes: to_r(file.tree),
+    "excel": lambda file, title, notes: to_excel(file.tree, target=file.target, notes=notes),
+    "dmn": lambda file, title, notes: to_dmn(file.tree, target=file.target, name=title, notes=notes),
 }
 # what begins a line of comment in the forms that people read
 COMMENTS = {"rules": "", "python": "# ", "sql": "-- ", "javascript": "// ", "c": "// ", "java": "// ", "r": "# "}
 
 
 def export(file: ModelFile, form: str, title: str) -> str | bytes:
-    """Return a model in another form. Comments name the ranks that a program takes in place of values.
+    """Return a model in another form. Comments or notes name the ranks that it takes in place of values.
 
     Raises
     ------
@@ -49,9 +48,10 @@ def export(file: ModelFile, form: str, title: str) -> str | bytes:
         raise ParameterError(
             {"form": f"'{form[:40]}' is not one of {', '.join(EXPORTS)}.{closest(form, list(EXPORTS))}"}
         )
-    content = EXPORTS[form](file, title)
+    notes = _rank_notes(file)
+    content = EXPORTS[form](file, title, notes)
     if isinstance(content, str) and form in COMMENTS:
-        content = "".join(f"{COMMENTS[form]}{note}\n" for note in _rank_notes(file)) + content
+        content = "".join(f"{COMMENTS[form]}{note}\n" for note in notes) + content
     return content
 
 
@@ -61,16 +61,8 @@ def _rank_notes(file: ModelFile) -> list[str]:
     notes = []
     for j in file.tree.used_columns:
         column = file.tree.schema[j]
-        ranks = columns.get(column.name, {}).get("spellings", {})
-        if column.kind is not ColumnKind.CATEGORICAL and _are_ranks(ranks):
-            words = ", ".join(f"{rank} for {json.dumps(word)}" for word, rank in sorted(ranks.items(), key=_rank_of))
+        ranks = columns.get(column.name, {}).get("ranks", [])
+        if ranks:
+            words = ", ".join(f"{rank} for {json.dumps(word)}" for rank, word in enumerate(ranks, 1))
             notes.append(f"{json.dumps(column.name)} holds ranks, not values: {words}.")
     return notes
-
-
-def _are_ranks(spellings: Mapping[str, str]) -> bool:
-    return bool(spellings) and set(spellings.values()) == {str(rank) for rank in range(1, len(spellings) + 1)}
-
-
-def _rank_of(item: tuple[str, str]) -> int:
-    return int(item[1])

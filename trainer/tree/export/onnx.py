@@ -37,7 +37,7 @@ TENSOR = "X"
 OUTPUTS = (LABEL, SHARES, LEAF)
 
 
-def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
+def to_onnx(tree: Tree, inputs: Inputs = "auto", notes: Sequence[str] = ()) -> bytes:
     """Return the serialised ONNX model of `tree`; raise DataError if it cannot be written, or the contract refuses values.
 
     With `inputs="tensor"` the input is `X`, double (n, columns), with categories as codes (their positions in the
@@ -45,7 +45,7 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
     `input_names`): double for numeric and binary columns, string for categorical ones. "auto" uses columns if one is
     text. The inputs do not depend on the used columns, so a retrained model has the same ones. ONNX has no missing
     text: an empty text is a text like others. A missing cell is given as "(missing)" if that is a category of its
-    column.
+    column. The notes are the document string of the model.
     """
     try:
         import onnx
@@ -60,6 +60,7 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
         producer_version=VERSION,
         opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", ML_OPSET)],
         ir_version=IR_VERSION,
+        doc_string="\n".join(notes),
     )
     columns = [c.to_json() | {"input": builder.names.get(j)} for j, c in enumerate(tree.schema)]
     onnx.helper.set_model_props(

@@ -28,11 +28,11 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 AWKWARD = re.compile(r'^$|^\s|\s$|["\\\t\r\n]')
 
 
-def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
+def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree", notes: Sequence[str] = ()) -> str:
     """Return the PMML document of `tree`.
 
     Inputs are the columns that the tree reads; outputs the predicted class, one probability per class, and the node id.
-    Raise DataError for names that XML cannot hold.
+    The header has the notes. Raise DataError for names that XML cannot hold.
     """
     for text in [
         target,
@@ -48,6 +48,8 @@ def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> 
     root = ET.Element("PMML", {"xmlns": NAMESPACE, "version": "4.4"})
     header = ET.SubElement(root, "Header", {"description": name})
     ET.SubElement(header, "Application", {"name": "octweb", "version": VERSION})
+    for note in notes:
+        ET.SubElement(header, "Annotation").text = note
     _data_dictionary(root, tree, target)
     default_children = any(v.split is not None and v.split.missing is EmptySide.LEFT for v in tree.branches)
     model = ET.Element(

@@ -9,8 +9,8 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.table import EmptySide
-from trainer.tree.numbers import column_number, decimal_text, label, number_text, unit
+from trainer.table import ColumnSchema, EmptySide
+from trainer.tree.numbers import column_number, column_value, decimal_text, in_list, label, number_text, unit
 from trainer.tree.splits.base import (
     BETWEEN,
     Condition,
@@ -88,6 +88,8 @@ class Interval(NumericSplit):
         high = column_number(column.name, self.high)
         name = label(column.name)
         words = f"{unit(column)}{self.empty_words()}"
+        if column.ranks and not (math.isinf(self.low) and math.isinf(self.high)):
+            return f"{name} is {self._ranks_text(column)}{self.empty_words()}"
         if math.isinf(self.low) and math.isinf(self.high):
             return f"{name} is a finite number{self.empty_words()}"
         if math.isinf(self.low):
@@ -98,8 +100,17 @@ class Interval(NumericSplit):
         code_note = "" if code is None else f" (the code {number_text(code, full=True)})"
         return f"{low} < {name} ≤ {high}{unit(column)}{code_note}{self.empty_words()}"
 
+    def _ranks_text(self, column: ColumnSchema) -> str:
+        lowest = column.rank_word(max(math.floor(max(self.low, 0.0)) + 1, 1))
+        highest = column.rank_word(min(self.high, float(len(column.ranks))))
+        low = in_list(lowest or column_number(column.name, self.low))
+        high = in_list(highest or column_number(column.name, self.high))
+        if math.isinf(self.high):
+            return f"at least {low}"
+        return f"at most {high}" if math.isinf(self.low) else f"{low} to {high}"
+
     def value_text(self, schema: Schema, row: FloatArray) -> str:
-        return column_number(schema[self.feature].name, float(row[self.feature]))
+        return column_value(schema[self.feature], float(row[self.feature]))
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         name = schema[self.feature].name

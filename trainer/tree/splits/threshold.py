@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.table import ColumnKind, EmptySide
-from trainer.tree.numbers import column_number, decimal_text, label, shortest_between, unit
+from trainer.tree.numbers import column_number, column_value, decimal_text, in_list, label, shortest_between, unit
 from trainer.tree.splits.base import (
     BELOW,
     Condition,
@@ -69,10 +69,12 @@ class Threshold(NumericSplit):
         column = schema[self.feature]
         if column.kind is ColumnKind.BINARY and 0 <= self.threshold < 1:
             return f"{label(column.name)} is 0{self.empty_words()}"
+        if (word := column.rank_word(self.threshold)) is not None:
+            return f"{label(column.name)} is at most {in_list(word)}{self.empty_words()}"
         return f"{label(column.name)} ≤ {column_number(column.name, self.threshold)}{unit(column)}{self.empty_words()}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
-        return column_number(schema[self.feature].name, float(row[self.feature]))
+        return column_value(schema[self.feature], float(row[self.feature]))
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         column = schema[self.feature].name

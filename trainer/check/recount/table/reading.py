@@ -95,6 +95,14 @@ def reading_findings(model: dict[str, Any], lines_skipped: SkippedLines | None, 
         if not columns[name].get("given"):
             detail = f"'{word}' is a value of column '{name}' and cannot mean an empty cell."
             return [recount_finding(CLAIM, False, detail, "basis")]
+    for name, record in columns.items():
+        spellings = record.get("spellings") or {}
+        if any(spellings.get(word) != str(rank) for rank, word in enumerate(record.get("ranks") or (), 1)):
+            return [
+                recount_finding(
+                    CLAIM, False, f"Column '{name}' reads its ranks as other numbers than 1, 2, 3.", "basis"
+                )
+            ]
     detail = f"{len(columns)} {'column is' if len(columns) == 1 else 'columns are'} read as the model says."
     if encoding := (reading.get("given") or {}).get("encoding"):
         detail += f" Somebody asked to read the text as {str(encoding)[:40]}."
