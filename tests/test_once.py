@@ -80,7 +80,7 @@ def test_a_side_constraint_is_named_in_its_declaration_by_each_family_that_keeps
     apart = (
         "trainer/constraints",
         "trainer/families/mip/side",
-        "trainer/families/exact/proofs/rule",
+        "trainer/families/exact/rules",
         "trainer/check/proof",
         "trainer/check/recount",
         "octweb/runs/forms.py",

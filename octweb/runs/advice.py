@@ -152,8 +152,6 @@ def split_phrase(method: Method) -> str:
 def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> Method:
     """Return the method for a proved univariate tree, depending on the constraints and the size of the data."""
     usual = method_for(Role.ONE_PROVED)
-    if any(is_constraint_set(values, name) and not usual.parameter(name) for name in SIDE):
-        return method_for(Role.SIDE_CONSTRAINTS)
     numbers = len(feature_columns(dataset, "numeric"))
     depth = values.get("depth")
     small = dataset.rows * numbers <= ALL_THRESHOLDS_CELLS

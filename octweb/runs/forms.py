@@ -276,15 +276,7 @@ class RunForm(SaidForm):
             self.add_error("test_percent", f"Say what percentage of the rows to hold out, from 1 to {MOST_PERCENT}.")
         if values.get("evaluation") == "folds" and not values.get("folds") and "folds" not in self.errors:
             self.add_error("folds", f"Say how many folds, from 2 to {MOST_FOLDS}.")
-        for name in self._foreign():
-            if values.get(name) not in (None, "", "none", False, self.fields[name].initial):
-                label = str(self.fields[name].label).lower()
-                self.add_error(name, f"{self.method.title} does not take “{label}”. Clear it, or one of the others.")
         return values
-
-    def _foreign(self) -> list[str]:
-        """Return the fields of parameters that the method does not have."""
-        return [f for f in self.fields if f.startswith("p_") and f != START and not self.method.parameter(f[2:])]
 
     def request(self) -> dict[str, Any]:
         """Return arguments for `runs.actions.enqueue`, without owner and data set. The form must be valid."""

@@ -6,6 +6,7 @@ import pytest
 
 from trainer.check.recount.restrictions import SIDE
 from trainer.constraints import CONSTRAINTS
+from trainer.constraints.coupling import RULES
 from trainer.errors import ParameterError
 from trainer.families.exact.search import constraints as exact
 from trainer.families.mip import side as mip
@@ -26,8 +27,7 @@ def test_the_checker_counts_every_constraint_again():
 
 def test_the_exact_search_keeps_those_that_it_declares():
     declared = {p.name for m in METHODS if m.id == "exact" for p in m.parameters} & DECLARED
-    assert set(exact.KEEP) <= declared
-    assert declared - set(exact.KEEP) == {"max_leaves"}, "a limit of leaves alone needs no vectors"
+    assert declared == DECLARED == {*exact.KEEP, *RULES, "max_leaves"}, "a limit of leaves alone needs no vectors"
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m.parameter("solver") is not None], ids=lambda m: m.id)

@@ -82,4 +82,4 @@ def test_editable_methods_say_who_writes_proofs():
 def test_side_constraints_role_takes_every_constraint():
     from trainer.constraints import NAMES
 
-    assert all(method_for(Role.SIDE_CONSTRAINTS).parameter(name) for name in NAMES)
+    assert all(method_for(Role.ONE_PROVED).parameter(name) for name in NAMES)

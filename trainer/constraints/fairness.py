@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from trainer.constraints.beside import check_beside
 from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
 
 MAX_GROUPS = 20
+
+
+class ComparedGroups(NamedTuple):
+    """The favoured class, and the group of each compared row, int32 (rows,); -1 for rows that are not compared."""
+
+    label: int
+    group: np.ndarray
 
 
 def read_fairness(settings: Settings, names: SettingNames) -> tuple[str, str] | None:
@@ -45,6 +53,35 @@ def group_codes(problem: Problem, settings: Settings) -> np.ndarray | None:
     return codes.astype(np.int32)
 
 
+def compared_groups(problem: Problem, settings: Settings) -> ComparedGroups | None:
+    """Return the compared rows of each group; None without a fairness constraint.
+
+    Raises ParameterError if no training row has the favoured class.
+    """
+    fairness = read_fairness(settings, problem.names)
+    codes = group_codes(problem, settings)
+    if fairness is None or codes is None:
+        return None
+    has_weight = problem.row_weights > 0
+    label = problem.names.classes.index(fairness[1]) if fairness[1] else int(problem.y[has_weight].max())
+    if not (has_weight & (problem.y == label)).any():
+        raise ParameterError(
+            {"fairness_class": f"No training row has the class '{fairness[1]}'. Choose another class."}
+        )
+    is_compared = has_weight & ((problem.y == label) | (settings["fairness"] == "parity"))
+    return ComparedGroups(label, np.where(is_compared, codes, -1).astype(np.int32))
+
+
+def _check_fairness(settings: Settings, names: SettingNames) -> None:
+    """Raise ParameterError for invalid settings, and for weights of classes, which would change the rates."""
+    if read_fairness(settings, names) is None:
+        return
+    check_beside("fairness", settings)
+    if settings.get("class_weight") == "balanced":
+        words = "must be 'none' with class_weight 'balanced', since rates would count weighted rows. Leave one of the two out."
+        raise ParameterError({"fairness": words})
+
+
 def _scope_words(settings: Settings) -> list[str]:
     if settings["fairness"] == "none":
         return []
@@ -66,7 +103,7 @@ FAIRNESS = (
     Parameter(
         name="fairness", counts_rows=True, type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
         help="Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that class (opportunity).",
-        advanced=True, check=read_fairness, restricts=_scope_words, sentences=_sentences,
+        advanced=True, check=_check_fairness, restricts=_scope_words, sentences=_sentences,
     ),
     Parameter(
         name="fairness_column", type="text", default="", label="Groups",

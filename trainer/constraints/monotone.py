@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.constraints.beside import check_beside
 from trainer.constraints.text import direction_text, split_items
 from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
@@ -23,7 +24,7 @@ def directions(settings: Settings, names: SettingNames) -> list[tuple[str, bool]
         name, _, direction = text.rpartition(" ")
         if direction not in ("up", "down"):
             raise ParameterError({"monotone": f"'{text[:80]}' has no direction. Write 'column up' or 'column down'."})
-        if settings["depth"] > MAX_DEPTH:
+        if (settings["depth"] or 0) > MAX_DEPTH:
             raise ParameterError(
                 {
                     "monotone": f"Monotone columns are possible up to depth {MAX_DEPTH}, but 'depth' is {settings['depth']}. Set a lower depth, or leave 'monotone' empty."
@@ -31,6 +32,11 @@ def directions(settings: Settings, names: SettingNames) -> list[tuple[str, bool]
             )
         columns.append((names.column(name.strip(), "monotone"), direction == "down"))
     return columns
+
+
+def _check_monotone(settings: Settings, names: SettingNames) -> None:
+    if directions(settings, names):
+        check_beside("monotone", settings)
 
 
 def _scope_words(settings: Settings) -> list[str]:
@@ -47,5 +53,5 @@ MONOTONE = Parameter(
     name="monotone", type="text", default="", label="Monotone columns",
     help="Columns along which the predicted class may only rise or only fall (classes in their order), for example 'age up; price down'. "
     "Questions whether a cell is empty are not restricted.",
-    advanced=True, check=directions, restricts=_scope_words, sentences=_sentences, one_leaf=True, as_text=direction_text,
+    advanced=True, check=_check_monotone, restricts=_scope_words, sentences=_sentences, one_leaf=True, as_text=direction_text,
 )  # fmt: skip

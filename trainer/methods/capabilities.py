@@ -49,7 +49,6 @@ class Role(StrEnum):
     GROUPS_PROVED = "groups proved"
     GROUPS_QUICK = "groups quick"
     ALL_THRESHOLDS = "all thresholds"  # proves trees over every threshold
-    SIDE_CONSTRAINTS = "side constraints"  # supports every side constraint
 
 
 class Penalty(StrEnum):

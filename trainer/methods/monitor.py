@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import psutil
@@ -216,3 +217,20 @@ class StoppedMonitor(Monitor):
         if self._stop():
             self.stop(Status.TIME_LIMIT)
         return super().stopped()
+
+
+class BoundMonitor(Monitor):
+    """The monitor of a search over more trees than those of the run: it passes on bounds, but no trees, to the monitor of the run."""
+
+    def __init__(self, outer: Monitor) -> None:
+        super().__init__()
+        self._outer = outer
+        self.flag = outer.flag
+
+    def stopped(self) -> bool:
+        """Return whether the run has to end."""
+        return self._outer.stopped()
+
+    def report(self, **news: Any) -> None:
+        """Pass on the phase, the bound and the number of nodes."""
+        self._outer.report(**{name: value for name, value in news.items() if name in ("phase", "bound", "nodes")})

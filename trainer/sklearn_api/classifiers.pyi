@@ -403,8 +403,20 @@ class ExactTreeClassifier(TreeClassifier):
     recall : str, default ''
         The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9;
         no: 0.8'.
+    fairness : {'none', 'parity', 'opportunity'}, default 'none'
+        Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that
+        class (opportunity).
+    fairness_column : str, default ''
+        The column whose values form the groups that are compared.
+    fairness_class : str, default ''
+        The predicted class whose rates are compared; empty means the last class.
+    fairness_delta : float from 0 to 1, default 0.05
+        The largest allowed difference between the rates of two groups.
     forbidden_pairs : str, default ''
         Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.
+    monotone : str, default ''
+        Columns along which the predicted class may only rise or only fall (classes in their order), for example
+        'age up; price down'. Questions whether a cell is empty are not restricted.
     binarise : {'quantile-thresholds', 'quantile-buckets', 'all-thresholds', 'none'}, default 'quantile-thresholds'
         Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).
     bins : int from 2 to 1,000 or 'auto', default 'auto'
@@ -468,7 +480,12 @@ class ExactTreeClassifier(TreeClassifier):
         optimal_trees: int = 0,
         max_columns: int | None = None,
         recall: str | Mapping[str, Any] = "",
+        fairness: Literal["none", "parity", "opportunity"] = "none",
+        fairness_column: str | Mapping[str, Any] = "",
+        fairness_class: str | Mapping[str, Any] = "",
+        fairness_delta: float = 0.05,
         forbidden_pairs: str | Mapping[str, Any] = "",
+        monotone: str | Mapping[str, Any] = "",
         binarise: Literal["quantile-thresholds", "quantile-buckets", "all-thresholds", "none"] = "quantile-thresholds",
         bins: int | Literal["auto"] = "auto",
         extra_thresholds: str | Mapping[str, Any] = "",
@@ -517,8 +534,20 @@ class ExactNumericClassifier(TreeClassifier):
     recall : str, default ''
         The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9;
         no: 0.8'.
+    fairness : {'none', 'parity', 'opportunity'}, default 'none'
+        Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that
+        class (opportunity).
+    fairness_column : str, default ''
+        The column whose values form the groups that are compared.
+    fairness_class : str, default ''
+        The predicted class whose rates are compared; empty means the last class.
+    fairness_delta : float from 0 to 1, default 0.05
+        The largest allowed difference between the rates of two groups.
     forbidden_pairs : str, default ''
         Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.
+    monotone : str, default ''
+        Columns along which the predicted class may only rise or only fall (classes in their order), for example
+        'age up; price down'. Questions whether a cell is empty are not restricted.
     mip_gap : float from 0 to 1, default 0.0
         From depth 3 on, the search may stop at this relative gap; 0 asks for a full proof.
     costs : str, default ''
@@ -577,7 +606,12 @@ class ExactNumericClassifier(TreeClassifier):
         optimal_trees: int = 0,
         max_columns: int | None = None,
         recall: str | Mapping[str, Any] = "",
+        fairness: Literal["none", "parity", "opportunity"] = "none",
+        fairness_column: str | Mapping[str, Any] = "",
+        fairness_class: str | Mapping[str, Any] = "",
+        fairness_delta: float = 0.05,
         forbidden_pairs: str | Mapping[str, Any] = "",
+        monotone: str | Mapping[str, Any] = "",
         mip_gap: float = 0.0,
         costs: str | Mapping[str, Any] = "",
         cost_unit: str | Mapping[str, Any] = "",

@@ -25,7 +25,7 @@ from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
 from trainer.errors import DataError
 from trainer.families.exact.proofs.editing import constrained_bench, restricted_proof
-from trainer.families.exact.proofs.rule_proof import ruled_proof
+from trainer.families.exact.proofs.rule_proof import proof_within_rules
 from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.search.solve import prove_binary
 from trainer.families.oblique.fewest import with_smaller
@@ -43,7 +43,7 @@ OF_PRICES = 10
 OF_LINES = 11
 OF_EMPTY_CELLS = 8  # version for tables with empty cells; 'like' then names the version of the steps
 RATES = "fairness"  # needs version 6, whose vectors have groups
-SEARCHED = {"monotone", RATES}  # constraints that the checker supports and the exact search does not
+SEARCHED = {"monotone", RATES}  # constraints that couple leaves and that the checker supports
 MAX_PROOF_BYTES = 50_000_000
 LONGEST_LINE = 1 << 20
 
@@ -139,19 +139,13 @@ def _paths_forbidden(settings: Settings) -> bool:
 def _within_rules(
     problem: Problem, settings: Settings, cost: Fraction, beyond: set[str], stop: Callable[[], bool]
 ) -> ProofSteps | None:
-    """Prove a bound under the constraints `beyond`, which the exact search does not support.
+    """Prove a bound under the constraints `beyond`, which couple leaves.
 
-    The checker itself searches trees of depth three. Raise NotProved if there is no proof.
+    Raises NotProved if there is no proof.
     """
     if unknown := sorted(beyond - SEARCHED):
         raise NotProved(f"No proof steps exist for {' and '.join(unknown)}, on which the bound depends.")
-    if settings["depth"] > 3 or settings["max_columns"] is not None:
-        return ruled_proof(problem, settings, cost, stop)
-    price = problem.kappa
-    goal = -(-cost.numerator * price.denominator // cost.denominator)
-    return ProofSteps(
-        scale=1, goal=goal, steps=[{"path": [], "height": settings["depth"], "bound": goal, "by": "within"}]
-    )
+    return proof_within_rules(problem, settings, cost, stop)
 
 
 def cost_of(solution: Solution, problem: Problem) -> Fraction:

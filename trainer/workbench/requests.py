@@ -18,6 +18,7 @@ from trainer.check.proof.model import ModelTable as CheckedRows
 from trainer.check.recount.findings import TOLERANCE
 from trainer.check.recount.search import small
 from trainer.check.recount.trees.costs import answer_costs, copies_of, searched_model
+from trainer.constraints.coupling import active_rules
 from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem, SettingNames
@@ -79,24 +80,27 @@ def bench_of(method: Method, problem: Problem, settings: Settings) -> Bench:
 
     Raise ParameterError if the method has no workbench, and for limits that the rows cannot meet.
     """
-    _refuse_other_goals(settings)
+    _refuse_unsupported(settings)
     bench: Bench = _support(method).build(problem, settings)
     return bench
 
 
 def check_editable(method: Method, settings: Settings) -> None:
     """Raise ParameterError for a method without a workbench, and for settings whose trees cannot be edited."""
-    _refuse_other_goals(settings)
+    _refuse_unsupported(settings)
     _support(method).check(settings)
 
 
-def _refuse_other_goals(settings: Settings) -> None:
+def _refuse_unsupported(settings: Settings) -> None:
     if settings.get("column_price"):
         raise ParameterError(
             {
                 "column_price": "wishes and good trees do not support prices of columns. Leave the prices out, or train without wishes."
             }
         )
+    for rule in active_rules(settings):
+        words = "wishes and good trees do not support it. Leave it out, or train without wishes."
+        raise ParameterError({rule: words})
     if goal := count_goal(settings):
         name = GOAL_NAMES[goal]
         raise ParameterError(
@@ -125,7 +129,8 @@ def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
     """Return whether good trees can be counted with these settings."""
     if parameters.get("depth", 0) is None:
         return False
-    return method == good_trees_method().id and not any(parameters.get(name) for name in (*LIMITS, "column_price"))
+    limits = any(parameters.get(name) for name in (*LIMITS, "column_price"))
+    return method == good_trees_method().id and not limits and not active_rules(Settings(parameters))
 
 
 class WorkbenchSession:

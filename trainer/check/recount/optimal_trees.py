@@ -18,7 +18,7 @@ from trainer.check.recount.trees.listed_tree import check_tree
 CLAIM = "optimal-trees"
 LISTED = "listed trees"
 # the search does not count trees with these settings, and training refuses them beside a count
-NOT_COUNTED = ("max_leaves", "max_columns", "recall")
+NOT_COUNTED = ("max_leaves", "max_columns", "recall", "fairness", "monotone")
 Nodes = Sequence[dict[str, Any]]
 
 

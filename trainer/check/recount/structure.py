@@ -14,7 +14,7 @@ from trainer.check.recount.table.rows import MISSING
 COSTS = "costs cost_unit"
 GOALS = "goal positive"
 MIP = f"{SIDE} {COSTS} first_tree exact_seconds solver mip_gap binarise bins"
-LIMITS = "max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall forbidden_pairs"
+LIMITS = f"{SIDE} min_leaf forbidden class_weight optimal_trees"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
 PLANES = f"leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap {COSTS}"
 CUTS = "max_leaves everywhere several"

@@ -10,6 +10,7 @@ import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import CONSTRAINTS
+from trainer.constraints.coupling import RULES, active_rules, require_thresholds, rules_hold
 from trainer.constraints.forbidden import FORBIDDEN, forbidden_columns
 from trainer.constraints.leaves import LEAVES
 from trainer.data.problem import Problem, SettingNames
@@ -21,7 +22,10 @@ from trainer.families.exact.proofs.editing import constrained_bench, restricted_
 from trainer.families.exact.proofs.frontier import frontier_proof
 from trainer.families.exact.proofs.limits import limited_proof
 from trainer.families.exact.proofs.priced import priced_proof
+from trainer.families.exact.proofs.rule_proof import proof_within_rules
 from trainer.families.exact.rashomon.optima import optimal_trees
+from trainer.families.exact.rules.rule_fronts import ruled_fronts
+from trainer.families.exact.rules.ruled import RuledSearch
 from trainer.families.exact.search.any_depth import solve_any_depth
 from trainer.families.exact.search.column_cases import CHECKED_DEPTH, CasesProof
 from trainer.families.exact.search.constrained import solve_constrained
@@ -60,7 +64,7 @@ from trainer.methods.base import (
 )
 from trainer.methods.capabilities import Candidate, Example, Group, Penalty, ProofKind, Role, WorkbenchSupport
 from trainer.methods.cost import CostModel, ProblemSize
-from trainer.methods.monitor import Monitor
+from trainer.methods.monitor import BoundMonitor, Monitor
 from trainer.methods.scope import binary_space
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.solver_common.warm_start import binary_tree
@@ -69,14 +73,28 @@ from trainer.tree.shapes import LabelledShape, Shape
 from trainer.version import VERSION
 
 # parameters that need a depth, with the values that disable them
-NEEDS_DEPTH = {"optimal_trees": 0, "column_price": "", **dict.fromkeys(LIMITS)}
+NEEDS_DEPTH = {"optimal_trees": 0, "column_price": "", **dict.fromkeys(LIMITS), **RULES}
 ANY_DEPTH = "The search proved more than the claim: no deeper tree over these questions has a higher objective, either."
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Find the best tree and prove it; if stopped, return the incumbent and a valid bound."""
     monitor.report(phase="search")
+    if active_rules(settings):
+        require_thresholds(problem, settings, problem.binary.features)
+        relaxed = _solve_without_rules(problem, settings, BoundMonitor(monitor))
+        if rules_hold(problem, settings, problem.tree(relaxed.draft)):
+            return relaxed
+        return _solve_ruled(problem, settings, monitor, relaxed)
+    return _solve_without_rules(problem, settings, monitor)
+
+
+def _solve_without_rules(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Find the best tree, whatever `monotone` and `fairness` are."""
     constraints = exact_constraints(problem, settings)
+    if constraints is None and settings["max_leaves"] and active_rules(settings):
+        # the frontier of leaves would be about trees without the rules
+        constraints = Constraints(max_leaves=settings["max_leaves"])
     evidence: list[dict[str, object]] = []
     points: list[FrontierPoint] = []
     if problem.column_prices and constraints is None:
@@ -104,6 +122,39 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         evidence=(_evidence(result), *evidence),
         note=ANY_DEPTH if result.any_depth and settings["depth"] is not None else "",
         proof=_proof(problem, settings, constraints, result, points),
+    )
+
+
+def _solve_ruled(problem: Problem, settings: Settings, monitor: Monitor, relaxed: Solution) -> Solution:
+    """Find the best tree within the rules, if the best tree without them breaks one; its bound holds within them, too."""
+    memory = settings["memory_limit"]
+    fronts = ruled_fronts(problem, settings, memory=memory * 500_000 if memory else 1 << 30)
+    plain = problem.binary.bits(problem.table) > 0
+    turned = [bool(plain[0, q] != fronts.space.questions.answers(q)[0]) for q in range(plain.shape[1])]
+
+    def draft(shape: LabelledShape) -> Draft:
+        if not isinstance(shape, tuple):
+            return DraftLeaf(label=shape)
+        question, no, yes = shape
+        sides = (yes, no) if turned[question] else (no, yes)
+        return problem.binary.branch(question, draft(sides[0]), draft(sides[1]))
+
+    def report(shape: LabelledShape, cost: Fraction) -> None:
+        monitor.report(incumbent=_objective(cost, problem), nodes=fronts.places, draft=draft(shape))
+
+    search = RuledSearch(fronts, settings["max_columns"], monitor.stopped, report)
+    best = search.run(Fraction(relaxed.evidence[0]["bound"]))
+    bound = _objective(best.bound, problem)
+    monitor.report(incumbent=_objective(best.cost, problem), bound=bound, nodes=fronts.places)
+    return replace(
+        relaxed,
+        draft=draft(best.shape),
+        bound=bound,
+        finished=best.is_optimal,
+        nodes=(relaxed.nodes or 0) + fronts.places,
+        evidence=({"kind": Evidence.DYNAMIC_PROGRAMMING, "cost": str(best.cost), "bound": str(best.bound)},),
+        note=best.note,
+        proof=lambda stop: proof_within_rules(problem, settings, best.bound, stop),
     )
 
 
@@ -470,7 +521,7 @@ METHOD = Method(
         FORBIDDEN,
         CLASS_WEIGHT,
         OPTIMAL_TREES,
-        *(p for p in CONSTRAINTS if p.name in KEEP),
+        *(p for p in CONSTRAINTS if p is not LEAVES),
         BINARISE,
         AUTO_BINS,
         EXTRA_THRESHOLDS,
@@ -483,7 +534,7 @@ METHOD = Method(
     estimator="ExactTreeClassifier",
     proof=ProofKind.OWN,
     cost=CostModel(
-        seconds=_seconds, spread=0.5, search_bytes=_pair_bytes, unmodelled=("optimal_trees", "forbidden", "column_price", *LIMITS)
+        seconds=_seconds, spread=0.5, search_bytes=_pair_bytes, unmodelled=("optimal_trees", "forbidden", "column_price", *LIMITS, *RULES)
     ),
     # a single one of these searches chooses its size, which takes many trainings
     precompile=(
@@ -495,7 +546,7 @@ METHOD = Method(
     ),
     workbench=WorkbenchSupport(build=exact_bench, check=check_depth, overrides={"optimal_trees": 0}, good_trees=True),
     leaf_frontier=True,
-    sizes=SizeSearch(best=best_by_leaves, without=(*KEEP, "column_price")),
+    sizes=SizeSearch(best=best_by_leaves, without=(*KEEP, *RULES, "column_price")),
     chooses_bins=True,
     group=Group.RECOMMENDED,
     roles=(Role.ONE_PROVED,),

@@ -25,7 +25,6 @@ from trainer.families.mip.polish import DepthTwo, polish
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import LEAF_PENALTY, Parameter, Settings, Solution, having
-from trainer.methods.capabilities import Role
 from trainer.methods.cost import INTEGER_PROGRAM, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
@@ -308,8 +307,7 @@ METHOD = declare_method(
     parameters=(having(MIP_DEPTH, default=3), LEAF_PENALTY, *SWITCHES),
     solve=solve,
     estimator="AcceleratedBendOCTClassifier",
-    good_for="BendOCT with bounds from subtrees. Depth 3; fairness, order of columns.",
+    good_for="BendOCT with bounds from subtrees. Depth 3.",
     cost=replace(INTEGER_PROGRAM, seconds=_seconds),
     precompile=({},),
-    roles=(Role.SIDE_CONSTRAINTS,),
 )

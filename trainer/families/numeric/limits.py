@@ -8,13 +8,14 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.constraints import required_recalls
+from trainer.constraints.coupling import RULES, require_thresholds, rules_hold
 from trainer.data.problem import Problem
 from trainer.methods.base import Settings
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Node, Tree, simplify
 
 # limits that the search over thresholds leaves out, with the values that switch them off
-OFF = {"recall": "", "max_columns": None, "max_leaves": None, "min_leaf": 1}
+OFF = {"recall": "", "max_columns": None, **RULES, "max_leaves": None, "min_leaf": 1}
 LIMITS = tuple(OFF)
 # weights of classes that are raised until a tree has the minimum recalls
 WEIGHT_STEP = 1.15
@@ -32,12 +33,13 @@ def is_restricted(settings: Settings) -> bool:
 
 
 class WholeTreeLimits:
-    """The limits of the settings. Raises ParameterError for a recall of a class without rows."""
+    """The limits of the settings. Raises ParameterError for those that the rows do not allow, such as a recall of a class without rows."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem = problem
         self.settings = settings
         self.required = required_recalls(problem, settings)
+        require_thresholds(problem, settings, problem.numeric.features)
 
     def hold(self, tree: Tree) -> bool:
         """Return whether a tree is within the limits."""
@@ -46,7 +48,9 @@ class WholeTreeLimits:
             return False
         if tree.n_leaves > 1 and min(leaf.rows for leaf in tree.leaves) < self.settings["min_leaf"]:
             return False
-        return all(recall_of(tree.leaves, k) >= share for k, share in self.required)
+        if any(recall_of(tree.leaves, k) < share for k, share in self.required):
+            return False
+        return rules_hold(self.problem, self.settings, tree)
 
     def repair(self, draft: Draft) -> Iterator[Tree]:
         """Yield trees near a draft, largest first: it and its prunings, each also with the minimum recalls."""

@@ -10,8 +10,10 @@ import numpy as np
 from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import column_pairs
 from trainer.constraints.columns import COLUMNS
+from trainer.constraints.fairness import FAIRNESS
 from trainer.constraints.forbidden import FORBIDDEN, forbidden_columns
 from trainer.constraints.leaves import LEAVES
+from trainer.constraints.monotone import MONOTONE
 from trainer.constraints.pairs import PAIRS
 from trainer.constraints.recall import RECALL
 from trainer.data.encoding import Test
@@ -175,7 +177,9 @@ METHOD = Method(
         OPTIMAL_TREES,
         COLUMNS,
         RECALL,
+        *FAIRNESS,
         PAIRS,
+        MONOTONE,
         having(
             MIP_GAP,
             help="From depth 3 on, the search may stop at this relative gap; 0 asks for a full proof.",

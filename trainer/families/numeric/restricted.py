@@ -18,8 +18,9 @@ from trainer.methods.capabilities import Role
 from trainer.methods.monitor import Monitor, StoppedMonitor
 from trainer.solver_common.cross_family import method_for
 
+RATES = ("fairness_column", "fairness_class", "fairness_delta")
 # parameters of both searches
-SHARED = ("depth", *LIMITS, "forbidden", "forbidden_pairs", "optimal_trees", "memory_limit", "threads")
+SHARED = ("depth", *LIMITS, *RATES, "forbidden", "forbidden_pairs", "optimal_trees", "memory_limit", "threads")
 MOST_QUESTIONS = 1000  # thresholds that the checkers read
 MOST_SEARCHED = 3000  # thresholds; 14,000 of them took 2 GB and more than nine minutes at depth two
 FEW_QUESTIONS = 600  # thresholds of a search for a better tree, if all of them are too many

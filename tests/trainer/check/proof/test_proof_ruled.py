@@ -26,8 +26,8 @@ from trainer.data import encoding
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.data.reader import load
-from trainer.families.exact.proofs import rule_fronts
 from trainer.families.exact.proofs.rule_proof import ruled_proof
+from trainer.families.exact.rules import rule_fronts
 from trainer.methods.base import NotProved, Settings, Solution
 from trainer.registry import METHODS
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table

@@ -88,6 +88,8 @@ CASES = [
     ("exact", {"costs": "a>b=5; b>c=0.2*length", "cost_unit": "EUR", "leaf_penalty": 0.01}, 0.25),
     ("exact", {"column_price": "length=0.01; colour=0.02"}, 0.0),
     ("exact", {"goal": "f1", "positive": "a", "leaf_penalty": 0.01}, 0.0),
+    ("exact", {"monotone": "length up", "max_leaves": 4}, 0.0),
+    ("exact-numeric", {"fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.1}, 0.0),
     ("flowoct", {"monotone": "length up", "time_limit": 3.0}, 0.0),
     ("bendoct", {"fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.4, "time_limit": 3.0}, 0.0),
     ("cut-h", {"then_fewest": True, "first_trees": "none", "search_seconds": 0.5}, 0.0),

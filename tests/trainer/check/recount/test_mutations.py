@@ -26,6 +26,11 @@ CASES = [
     ("exact-numeric", {"leaf_penalty": 0.02}, 0.0),
     ("bendoct", {"recall": "a: 0.5"}, 0.0),
     ("flowoct", {"monotone": "length up"}, 0.0),
+    (
+        "exact",
+        {"monotone": "length up", "fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.1},
+        0.0,
+    ),
     ("odt", {"max_card": 1}, 0.0),
 ]
 

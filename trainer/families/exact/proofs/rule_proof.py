@@ -11,18 +11,32 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from trainer.constraints import Constraints, column_pairs
 from trainer.data.problem import Problem
 from trainer.editing.space import SearchStopped
 from trainer.families.exact.editing.places import CHECKED_HEIGHT, MOST_STEPS, FreeSteps, split_bound
 from trainer.families.exact.editing.space import ExactSpace
-from trainer.families.exact.proofs.rule_fronts import ProofPlacesExceeded, RuledFronts, RulePlace
-from trainer.families.exact.proofs.rules import rules_of
-from trainer.families.exact.search.constraints import exact_constraints
+from trainer.families.exact.rules import rule_fronts
+from trainer.families.exact.rules.rule_fronts import FrontsTooLarge, RuledFronts, RulePlace, ruled_fronts
 from trainer.families.exact.search.proof import ExactProofTooLarge
 from trainer.methods.base import NotProved, ProofSteps, Settings
 
 Step = dict[str, Any]
+
+
+def proof_within_rules(
+    problem: Problem, settings: Settings, cost: Fraction, stop: Callable[[], bool]
+) -> ProofSteps | None:
+    """Return the proof that no tree within the restrictions costs less than `cost` rows, or None; raise NotProved like `ruled_proof`.
+
+    The checker itself searches trees of depth three.
+    """
+    if settings["depth"] > CHECKED_HEIGHT + 1 or settings["max_columns"] is not None:
+        return ruled_proof(problem, settings, cost, stop)
+    price = problem.kappa
+    goal = -(-cost.numerator * price.denominator // cost.denominator)
+    return ProofSteps(
+        scale=1, goal=goal, steps=[{"path": [], "height": settings["depth"], "bound": goal, "by": "within"}]
+    )
 
 
 def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
@@ -30,19 +44,18 @@ def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
 
     Raises NotProved if the bound is wrong, or if checking the proof would take too long.
     """
-    space = ExactSpace(problem, depth=settings["depth"])
-    limits = exact_constraints(problem, settings) or Constraints(max_leaves=settings["max_leaves"])
-    fronts = RuledFronts(space, limits, column_pairs(problem, settings), rules_of(problem, settings, space))
+    fronts = ruled_fronts(problem, settings, rule_fronts.MOST_PLACES)
+    space = fronts.space
     g = space.instance
     cost = -(-bound.numerator * g.Q // bound.denominator)
     goal = g.scale * cost + (1 if g.scale > 1 else 0)  # a tree has at least one leaf, which adds 1 to its scaled cost
     space.begin(None, stop)
-    writer = _Writer(space, fronts, limits.max_columns, stop)
+    writer = _Writer(space, fronts, settings["max_columns"], stop)
     try:
         writer.cases(frozenset(), writer.every, goal)
     except (SearchStopped, ExactProofTooLarge):
         return None
-    except ProofPlacesExceeded:
+    except FrontsTooLarge:
         words = (
             f"{space.questions.encoded} questions are too many for depth {settings['depth']} within these restrictions"
         )

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from trainer.constraints import directions
+from trainer.constraints.coupling import not_by_thresholds
 from trainer.data.encoding import Test
-from trainer.errors import ParameterError
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import NamedIndices, SideConstraint, View
 from trainer.methods.base import Settings
@@ -64,9 +64,6 @@ def monotone_constraints(at: NamedIndices, settings: Settings) -> Iterator[SideC
         tests = {f: at.problem.binary.features[int(at.instance.features[f])].test for f in features}
         compared = tuple(f for f in features if tests[f] is not Test.EMPTY)
         if any(tests[f] is not Test.ABOVE for f in compared):
-            message = (
-                f"'{name}' is not encoded by thresholds. Use a column of numbers with binarise=quantile-thresholds."
-            )
-            raise ParameterError({"monotone": message})
+            raise not_by_thresholds(name)
         if compared:
             yield Monotone(features=compared, decreasing=falls)

@@ -14,7 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from trainer.constraints import directions, group_codes, read_fairness
+from trainer.constraints import directions, group_codes
+from trainer.constraints.fairness import compared_groups
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.families.exact.editing.space import ExactSpace
@@ -63,19 +64,17 @@ def _monotone_directions(problem: Problem, settings: Settings, space: ExactSpace
 
 
 def _compared_groups(problem: Problem, settings: Settings, space: ExactSpace) -> tuple[np.ndarray, int, Fraction]:
-    favoured_class = read_fairness(settings, problem.names)
-    group = group_codes(problem, settings)
-    if favoured_class is None or group is None:
+    groups = compared_groups(problem, settings)
+    codes = group_codes(problem, settings)
+    if groups is None or codes is None:
         return np.zeros((0, len(space.weights)), np.int64), -1, Fraction(0)
-    has_weight = problem.row_weights > 0
-    label = problem.names.classes.index(favoured_class[1]) if favoured_class[1] else int(problem.y[has_weight].max())
-    is_compared = space.classes == label if settings["fairness"] == "opportunity" else np.ones(len(space.weights), bool)
+    is_compared = (space.classes == groups.label) | (settings["fairness"] == "parity")
     # a row of the space represents rows with equal values in all columns, so they belong to one group
-    group_of_row = group[space.origin]
+    group_of_row = codes[space.origin]
     weights = [
         np.where(is_compared & (group_of_row == g), space.weights, 0) for g in np.unique(group_of_row[is_compared])
     ]
-    return np.array(weights), label, exact_fraction(settings["fairness_delta"])
+    return np.array(weights), groups.label, exact_fraction(settings["fairness_delta"])
 
 
 def _allowed_difference(sizes: list[int], delta: Fraction) -> Iterator[Apart]:

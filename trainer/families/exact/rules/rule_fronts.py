@@ -10,26 +10,32 @@ Each vector has the columns that its tree tests. `span`: the first and the last 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainer.constraints import Constraints
+from trainer.constraints import Constraints, column_pairs
+from trainer.constraints.forbidden import forbidden_columns
+from trainer.data.problem import Problem
 from trainer.editing.space import SearchStopped
 from trainer.families.exact.editing.places import Pairs, Places, RowPlace
 from trainer.families.exact.editing.space import ExactSpace
-from trainer.families.exact.proofs.rules import Rules
+from trainer.families.exact.rules.rules import Rules, rules_of
+from trainer.families.exact.search.constraints import exact_constraints
 from trainer.families.exact.search.pareto import recall_limit
+from trainer.methods.base import Settings
 
 MOST_BYTES = 1 << 28  # limit on the bytes of cached vectors
 MOST_SUMS = 1 << 20  # limit on the pairs of vectors in one array operation
+MOST_VECTORS = 1 << 20  # limit on the vectors of one front
 MOST_PLACES = 1_000_000  # limit on subproblems; the checker takes a few tenths of a millisecond for each
 Span = tuple[int, int]
 
 
-class ProofPlacesExceeded(Exception):
-    """The search visited more subproblems than a checker can repeat in a few minutes."""
+class FrontsTooLarge(Exception):
+    """A front has more vectors than memory allows, or a proof more subproblems than a checker can repeat in a few minutes."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,11 @@ class RuleFront:
 class RuledFronts:
     """The recursion over fronts; optima of the search without rules serve as bounds."""
 
-    def __init__(self, space: ExactSpace, constraints: Constraints, pairs: Pairs, rules: Rules) -> None:
+    def __init__(
+        self, space: ExactSpace, constraints: Constraints, pairs: Pairs, rules: Rules, most_places: float = math.inf
+    ) -> None:
         self.space = space
+        self.most_places = most_places
         self.rules = rules
         self.free = Places(space, pairs, alike=bool(rules.rising.any()))
         self.bounded = [k for k, _ in constraints.recalls]
@@ -80,7 +89,7 @@ class RuledFronts:
         self.bytes = self.places = 0
 
     def front(self, place: RulePlace, ub: int) -> RuleFront:
-        """Return all vectors of cost below `ub`. Raises SearchStopped and ProofPlacesExceeded."""
+        """Return all vectors of cost below `ub`. Raises SearchStopped and FrontsTooLarge."""
         known = self.memo.get(place.key)
         if known is None or known.below < ub:
             known = self._search(place, ub)
@@ -93,8 +102,8 @@ class RuledFronts:
 
     def _search(self, place: RulePlace, ub: int) -> RuleFront:
         self.places += 1
-        if self.places > MOST_PLACES:
-            raise ProofPlacesExceeded
+        if self.places > self.most_places:
+            raise FrontsTooLarge
         if self.space.stopped():
             raise SearchStopped
         front = self._leaf(place, ub)
@@ -133,7 +142,7 @@ class RuledFronts:
 
     # -- vectors -------------------------------------------------------------------------------------------------------
 
-    def _leaf_vectors(self, totals: np.ndarray, label: int) -> np.ndarray:
+    def leaf_vectors(self, totals: np.ndarray, label: int) -> np.ndarray:
         """Return the vectors (size, entries) of leaves of one class; totals: weights of classes and groups, (…, size)."""
         sizes = totals[: self.space.n_classes]
         compared = totals[self.space.n_classes :]
@@ -155,7 +164,7 @@ class RuledFronts:
     def _leaf(self, place: RulePlace, ub: int) -> RuleFront:
         totals = self.weights[:, place.rows].sum(axis=1)[:, None]
         first, last = place.span
-        return self._front(np.concatenate([self._leaf_vectors(totals, k) for k in range(first, last + 1)]), None, ub)
+        return self._front(np.concatenate([self.leaf_vectors(totals, k) for k in range(first, last + 1)]), None, ub)
 
     def _stumps(self, place: RulePlace, ub: int) -> Iterator[RuleFront]:
         """Yield fronts of the trees with one split."""
@@ -170,7 +179,7 @@ class RuledFronts:
         for k, other in itertools.product(span, span):
             fits = usable & ((self.rules.rising * np.sign(other - k)) >= 0)
             if fits.any():
-                vectors = self._leaf_vectors(no[:, fits], k) + self._leaf_vectors(yes[:, fits], other)
+                vectors = self.leaf_vectors(no[:, fits], k) + self.leaf_vectors(yes[:, fits], other)
                 yield self._front(vectors, self.columns[: len(fits)][fits], ub)
 
     def _sums(self, question: int, sides: tuple[RulePlace, RulePlace], low: tuple[int, int], ub: int) -> RuleFront:
@@ -180,14 +189,18 @@ class RuledFronts:
         if not len(a.vectors):
             return a
         b = self.front(sides[1 - one], ub - a.least)
-        parts = []
-        for k in range(0, len(a.vectors), max(1, MOST_SUMS // max(1, len(b.vectors)))):
-            some = slice(k, k + max(1, MOST_SUMS // max(1, len(b.vectors))))
+        front = self._filter_front(a.vectors[:0], a.columns[:0], ub)
+        step = max(1, MOST_SUMS // (self.entries * max(1, len(b.vectors))))
+        for k in range(0, len(a.vectors), step):
+            some = slice(k, k + step)
             i, j = np.nonzero(a.vectors[some, None, 0] + b.vectors[None, :, 0] < ub)
             used_columns = a.columns[some][i] | b.columns[j]
             used_columns[:, self.columns[question]] = True
-            parts.append(self._filter_front(a.vectors[some][i] + b.vectors[j], used_columns, ub))
-        return self._merge_fronts(parts, ub)
+            sums = self._filter_front(a.vectors[some][i] + b.vectors[j], used_columns, ub)
+            front = self._merge_fronts([front, sums], ub)
+            if self.space.stopped():
+                raise SearchStopped
+        return front
 
     def _merge_fronts(self, fronts: list[RuleFront], ub: int) -> RuleFront:
         if len(fronts) == 1:
@@ -199,17 +212,37 @@ class RuledFronts:
 
     def _filter_front(self, vectors: np.ndarray, columns: np.ndarray, ub: int) -> RuleFront:
         """Return the front of the vectors below `ub` and within all limits."""
-        first = 1 + len(self.caps)
-        fits = (vectors[:, 0] < ub) & (vectors[:, 1:first] <= np.array(self.caps, np.int64)).all(axis=1)
-        for g, h, a, b, most in self.rules.apart:
-            fits &= a * vectors[:, first + 2 * g] + b * vectors[:, first + 2 * h + 1] <= most
+        fits = self.fits(vectors, ub)
         vectors = vectors[fits]
         columns = columns[fits]
         if len(vectors) > 1:
             front = cheapest(vectors) if len(self.rules.compared) else pareto_front(vectors)
             vectors = vectors[front]
             columns = columns[front]
+        if len(vectors) > MOST_VECTORS:
+            raise FrontsTooLarge
         return RuleFront(vectors, columns, ub)
+
+    def fits(self, vectors: np.ndarray, ub: int) -> np.ndarray:
+        """Return which vectors are below `ub` and within all limits, bool (size,); for a tree of all rows this is exact."""
+        first = 1 + len(self.caps)
+        fits = (vectors[:, 0] < ub) & (vectors[:, 1:first] <= np.array(self.caps, np.int64)).all(axis=1)
+        for g, h, a, b, most in self.rules.apart:
+            fits &= a * vectors[:, first + 2 * g] + b * vectors[:, first + 2 * h + 1] <= most
+        return fits
+
+
+def ruled_fronts(
+    problem: Problem, settings: Settings, most_places: float = math.inf, memory: int = 1 << 30
+) -> RuledFronts:
+    """Return the fronts within all restrictions of the settings except the number of columns."""
+    banned = forbidden_columns(settings, problem.names) if "forbidden" in settings else set()
+    space = ExactSpace(
+        problem, depth=settings["depth"], min_leaf=int(settings.get("min_leaf") or 1), memory=memory,
+        banned=frozenset(map(problem.names.columns.index, banned)),
+    )  # fmt: skip
+    limits = exact_constraints(problem, settings) or Constraints(max_leaves=settings["max_leaves"])
+    return RuledFronts(space, limits, column_pairs(problem, settings), rules_of(problem, settings, space), most_places)
 
 
 def cheapest(vectors: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Search under rules that couple the leaves of a tree."""
