@@ -138,6 +138,8 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
         high = max(values)
         margin = max(0.01, 0.08 * (high - low))
         layout["yaxis"]["range"] = [low - margin, high + margin]
+    elif values and max(values) > 0:
+        layout["yaxis"]["range"] = [0, 1.08 * max(values)]
     if not values:
         layout["xaxis"]["range"], layout["yaxis"]["range"] = [0, 1], [0, 1]
         layout["annotations"] = [

@@ -195,7 +195,9 @@ def test_first_tree_is_reported_while_kernels_compile(monkeypatch, penalty):
     progress = next(progress for progress, draft in records if draft is not None)
     assert progress.phase == COMPILING
     assert progress.incumbent is not None
-    assert progress.bound >= progress.incumbent
+    assert (
+        progress.bound is None
+    )  # a perfect tree without a price of leaves meets its bound, which the search has to prove
     assert progress.compile_seconds > 0
     assert result.certificate.objective == progress.incumbent  # the search found only a leaf
     assert "first one" in result.certificate.note

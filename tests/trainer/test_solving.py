@@ -140,6 +140,39 @@ def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
     assert solution.note == ""
 
 
+def test_cancelled_size_choice_keeps_first_tree_and_waits_for_no_compiler(done, monkeypatch):
+    """The search would wait for the compiler of the size choice, so it does not begin."""
+
+    def best(problem, settings, monitor):
+        with event.trigger_event("numba:compile", {}):
+            done.wait(60)
+        return []
+
+    def search(problem, settings, monitor):
+        raise AssertionError("a search began")
+
+    exact = get("exact")
+    method = replace(exact, solve=search, sizes=replace(exact.sizes, best=best))
+    monkeypatch.setattr(run, "get", lambda name: method)
+    values = np.arange(80) % 8.0
+    labels = Labels(name="y", classes=("a", "b"), codes=((values // 2) % 2).astype(np.int32))
+    request = run.TrainRequest(
+        table=numeric_table(values[:, None]), labels=labels, method="exact", parameters={"depth": 3}, test_share=0.2
+    )
+    monitors = []
+    begun = time.monotonic()
+    result = run.train(
+        request,
+        sink=lambda progress, draft: None if draft is None else monitors[0].stop(Status.CANCELLED),
+        on_start=monitors.append,
+    )
+    assert time.monotonic() - begun < 20  # the compiler still runs for 60 s
+    assert result.certificate.status is Status.CANCELLED
+    assert result.certificate.leaves == 4
+    assert result.certificate.correct == result.certificate.n
+    assert result.model.sizes["tried"] == []
+
+
 def test_demands_are_names_of_parameters():
     known = {p.name for method in METHODS for p in method.parameters}
     assert set(supervised_thread.DEMANDS) <= known

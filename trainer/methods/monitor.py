@@ -45,6 +45,9 @@ class Monitor:
         self._stage_end = float("inf")  # value of `elapsed` at which the current stage ends
         self.while_compiling: Callable[[], None] | None = None  # called once, if a compilation takes noticeable time
         self.first_draft: Draft | None = None  # a tree of the method's problem, grown while kernels compiled
+        self.stop_noticed: float | None = (
+            None  # time at which a compiler was first seen to run after the end of the run
+        )
         self.ignored: threading.Thread | None = None  # an abandoned thread of the run, whose reports are ignored
         self._sink = sink
         self._lock = threading.RLock()

@@ -67,12 +67,16 @@ def report_first_tree(method: Method, problem: Problem, settings: Settings, moni
         return  # the search meets the same error, and reports it
     if first is None:
         return
-    bound = first.bound if method.guarantee is Guarantee.TREE else None
-    objective = None
+    objective = problem.objective(problem.tree(first.draft))
     if has_objective:
         monitor.first_draft = first.draft
-        objective = problem.objective(problem.tree(first.draft))
-    monitor.report(incumbent=objective, draft=first.draft, leaves=first.leaves, bound=bound)
+    monitor.report(
+        incumbent=objective if has_objective else None,
+        draft=first.draft,
+        leaves=first.leaves,
+        # only the search proves a tree, so a bound that the tree meets is left to the search
+        bound=first.bound if method.guarantee is Guarantee.TREE and first.bound > objective else None,
+    )
     monitor.emit()
 
 

@@ -45,7 +45,7 @@ from trainer.training.recovery import RecoveredRun, solution_from_progress
 from trainer.training.single_question import judge_best_question
 from trainer.training.size_choice import settle_size
 from trainer.training.summary import summary_of
-from trainer.training.supervised_thread import TICK, prepare, solve
+from trainer.training.supervised_thread import TICK, compiler_runs, prepare, solve
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, Tree, simplify, to_draft
 
@@ -214,6 +214,8 @@ def _best_question(
 ) -> dict[str, Any]:
     """Return the accuracy of the best single question on unseen rows; empty for trees of at most two leaves, or with costs."""
     if tree.n_leaves <= 2 or problem.costs is not None or request.left is not None:
+        return {}
+    if compiler_runs():  # its kernels would wait for the compiler of an abandoned search
         return {}
     parts = [held_out] if folds is None else [(folds.training(f), folds.validation(f)) for f in range(request.folds)]
     if not all(len(judged) for _, judged in parts):

@@ -198,7 +198,9 @@ def _best(method: Method, problem: Problem, settings: Settings, monitor: Monitor
     if np.unique(problem.searched.y).size < 2:
         return [SizedDraft(1, 0, DraftLeaf())]
     search = method.sizes.best
-    return supervise(lambda: search(problem.searched, searched_settings(problem, settings), monitor), monitor)
+    return supervise(
+        lambda: search(problem.searched, searched_settings(problem, settings), monitor), monitor, otherwise=[]
+    )
 
 
 def _judge(problem: Problem, part: Problem, drafts: Sequence[SizedDraft], judged: CountArray, most: int) -> FloatArray:

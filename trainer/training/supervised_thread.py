@@ -47,31 +47,43 @@ def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor
             bound=correct if proved else None,
             proof=lambda stop: one_class(problem),
         )
+    can_leave = _leaf_is_allowed(method, settings)
+    if can_leave and monitor.ignored is not None and monitor.ignored.is_alive():
+        # the compiler of an earlier step still runs, and a search would wait for it
+        return _left_behind(method, monitor, known=not method.unsearched(problem, settings))
     call = _Call(lambda: method.solve(problem, settings, monitor))
     with watched(monitor.compiling):
         call.start()
-        can_leave = _leaf_is_allowed(method, settings)
-        stopped = float("inf")
         for _ in _supervised_ticks(call.thread, monitor):
-            if monitor.stopped():
-                stopped = min(stopped, time.perf_counter())
-                if can_leave and monitor.phase == COMPILING and time.perf_counter() - stopped > COMPILER_GRACE_SECONDS:
-                    is_scope_known = not method.unsearched(problem, settings)
-                    return _left_behind(method, call.thread, monitor, known=is_scope_known)
+            if monitor.stopped() and can_leave and _grace_is_over(monitor):
+                monitor.ignored = call.thread
+                return _left_behind(method, monitor, known=not method.unsearched(problem, settings))
     return call.result()
 
 
-def supervise(work: Callable[[], Result], monitor: Monitor) -> Result:
+def supervise(work: Callable[[], Result], monitor: Monitor, *, otherwise: Result) -> Result:
     """Run `work` in a thread, return its result or raise its error; meanwhile check time and memory.
 
-    `work` must check the monitor.
+    `work` must check the monitor. If the run has to end while it compiles, its thread is abandoned, and the result is
+    `otherwise`.
     """
     call = _Call(work)
     with watched(monitor.compiling):
         call.start()
         for _ in _supervised_ticks(call.thread, monitor):
-            monitor.stopped()
+            if monitor.stopped() and monitor.reason is not None and _grace_is_over(monitor):
+                monitor.ignored = call.thread
+                return otherwise
     return call.result()
+
+
+def _grace_is_over(monitor: Monitor) -> bool:
+    """Return whether the compiler has continued for longer than allowed since the run had to end."""
+    if monitor.phase != COMPILING:
+        return False
+    if monitor.stop_noticed is None:
+        monitor.stop_noticed = time.perf_counter()
+    return time.perf_counter() - monitor.stop_noticed > COMPILER_GRACE_SECONDS
 
 
 def prepare(problem: Problem) -> None:
@@ -149,12 +161,11 @@ def demands_more(method: Method, settings: Settings) -> bool:
     )
 
 
-def _left_behind(method: Method, thread: threading.Thread, monitor: Monitor, *, known: bool) -> Solution:
-    """Abandon a thread that compiles, and return the incumbent.
+def _left_behind(method: Method, monitor: Monitor, *, known: bool) -> Solution:
+    """Return the incumbent of a run whose compiling thread is abandoned.
 
     If only the search knows its scope (`known` is false), its tree and bound cannot be used.
     """
-    monitor.ignored = thread
     end = "run was stopped" if monitor.reason is Status.CANCELLED else "limit was reached"
     draft = monitor.draft if known else None
     return Solution(

@@ -21,6 +21,7 @@ def test_a_bound_alone_has_no_gap():
     figure = progress_figure([{"t": 0.0, "bound": 1.0}, {"t": 2.0, "bound": 0.9}])
     assert names(figure) == ["bound"]
     assert figure["data"][0]["line"]["shape"] == "hv"
+    assert figure["layout"]["yaxis"]["range"] == [0, 1.08]
 
 
 def test_the_tint_begins_with_the_first_incumbent():
