@@ -21,7 +21,7 @@ from trainer.methods.monitor import COMPILING, Monitor
 from trainer.registry import METHODS, get
 from trainer.solver_common.problem_setup import pose
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
-from trainer.training import run
+from trainer.training import first_tree, run
 from trainer.training.first_tree import at_least_first_tree, grow_first_tree, report_first_tree
 from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import DraftLeaf, Tree
@@ -94,6 +94,24 @@ def test_first_tree_is_legal_and_bound_holds(seed: int, method_id: str):
     best = 1 - cost / problem.n
     assert Fraction(problem.correct(tree), problem.n) - problem.leaf_penalty * tree.n_leaves <= best
     assert first.bound >= float(best) - 1e-12
+
+
+@seeds(60)
+def test_some_features_of_large_table_are_used(seed: int):
+    table, labels, weights = random_rows(seed)
+    method = get("exact")
+    settings = method.settings({"depth": 2, "leaf_penalty": 0.02, "bins": 4})
+    problem = pose(table, labels, settings, weights=weights)
+    cells = max(3, len(problem.binary.features) // 2) * len(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_tree, "MOST_CELLS", cells)
+        first = grow_first_tree(method, problem, settings)
+    if first is None:
+        assert np.unique(labels.codes).size == 1 or not problem.binary.features
+        return
+    bits = problem.binary.bits(table)
+    cost, _ = best_cost(bits, labels.codes, weights, len(labels.classes), 2, problem.kappa)
+    assert problem.objective(problem.tree(first.draft)) <= float(1 - cost / problem.n) + 1e-12 <= first.bound + 2e-12
 
 
 @seeds(120)

@@ -6,6 +6,7 @@ the method may use, and it keeps the limits of the settings. If a limit is beyon
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -30,7 +31,7 @@ from trainer.tree.numbers import middle
 KEPT = frozenset({"depth", "min_leaf", "max_leaves", "forbidden", "height", "max_card"})
 DEEPEST = 10  # largest depth of a first tree
 QUANTILES = 33  # quantiles per numeric column, for methods that search all thresholds
-MOST_CELLS = 20_000_000  # limit on rows × features, so that the growth takes about a second
+MOST_CELLS = 5_000_000  # limit on rows × features, so that the growth takes about a second
 LEAST_GAP = 1e-6  # distance of two values that a threshold of a hyperplane method separates, as a share of their range
 BLOCK = 64  # features that are counted at once
 NOTE = "The tree is the first one, grown while kernels compiled: the search was stopped before it found a better one."
@@ -96,21 +97,26 @@ def grow_first_tree(method: Method, problem: Problem, settings: Settings) -> Fir
     Returns
     -------
     FirstTree or None
-        None if a limit or the goal of the settings is not known here, or if the table is too large.
+        None if a limit or the goal of the settings is not known here, or if the table is too large. In a large table, the
+        tree uses some of the features only.
     """
     if not _can_grow(method, problem, settings):
         return None
     searched = problem.searched
     encoding = _encoding(method, searched, settings)
     usable = [] if encoding is None else _usable(method, searched, settings, encoding)
-    if not usable or len(searched.y) * len(usable) > MOST_CELLS:
+    if not usable:
         return None
     assert encoding is not None
-    bits = replace(encoding, features=tuple(usable)).bits(searched.table)
-    keys = np.packbits(bits, axis=1) if method.binary else searched.matrix
-    bound = Fraction(searched.n - _inseparable_weight(searched, keys), searched.n) - searched.leaf_penalty
+    step = math.ceil(len(searched.y) * len(usable) / MOST_CELLS)
+    encoding = replace(encoding, features=tuple(usable[::step]))
+    bits = encoding.bits(searched.table)
+    inseparable = 0  # some of the features do not tell which rows all of them separate
+    if step == 1:
+        inseparable = _inseparable_weight(searched, np.packbits(bits, axis=1) if method.binary else searched.matrix)
+    bound = Fraction(searched.n - inseparable, searched.n) - searched.leaf_penalty
     growth = _Growth(
-        encoding=replace(encoding, features=tuple(usable)),
+        encoding=encoding,
         bits=bits,
         classes=np.eye(searched.n_classes)[searched.y] * searched.row_weights[:, None],
         min_leaf=max(1, int(searched_settings(problem, settings).get("min_leaf") or 1)),
@@ -128,8 +134,10 @@ def grow_first_tree(method: Method, problem: Problem, settings: Settings) -> Fir
 
 
 def _can_grow(method: Method, problem: Problem, settings: Settings) -> bool:
-    """Return whether trees that keep `KEPT` are trees of the method."""
+    """Return whether trees that keep `KEPT` are trees of the method, and whether the table is small enough."""
     if method.complete or demands_more(method, settings) or np.unique(problem.y).size < 2:
+        return False
+    if len(problem.searched.y) * len(problem.table.columns) > MOST_CELLS:
         return False
     restrictive = (p for p in method.parameters if p.restricts is not None and p.restricts(settings))
     return all(p.name in KEPT for p in restrictive)
