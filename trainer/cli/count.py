@@ -13,10 +13,13 @@ from trainer.cli.command import CommandError, Options, note
 from trainer.cli.orphans import exit_with_parent
 from trainer.cli.reading_flags import add_reading_flags, given_of, policies_of, policy_of, unknown_policies
 from trainer.counts.collect import CountRequest, Report, count
+from trainer.counts.database import QueryGuard
 from trainer.counts.folder import CountedQuestions, Counts, merge, read_counts, read_record, write_counts
 from trainer.counts.opening import table_query
 from trainer.data.encoding import Scheme
+from trainer.data.parsing import ParsingChoices
 from trainer.errors import DataError, ParameterError
+from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 from trainer.tree.numbers import count_words
 
 REPORT_SECONDS = 2.0
@@ -50,6 +53,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
     add_reading_flags(parser, merge="--merge-spellings")
     parser.add_argument("--threads", type=int, default=0, help="processor threads; default: all")
+    parser.add_argument(
+        "--request",
+        metavar="FILE",
+        help="JSON of source, choices and limits, as the web application writes it; takes no SOURCE",
+    )
+    parser.add_argument("--progress", metavar="FILE", help="append one JSON line for each event")
     parser.add_argument("--output", required=True, metavar="FOLDER", help="the folder of counts, a new one")
     parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
@@ -98,6 +107,11 @@ def _merge(options: Options) -> Counts:
 
 
 def _count(options: Options) -> Counts:
+    request = read_request(options["request"]) if options["request"] else _request(options)
+    return count(request, Path(options["output"]), _reporter(options["progress"]), note)
+
+
+def _request(options: Options) -> CountRequest:
     if not options["source"]:
         raise ParameterError({"source": "name a file or a folder, or --merge and folders of counts."})
     questions = _questions(options)
@@ -110,7 +124,7 @@ def _count(options: Options) -> Counts:
                 "target": f"the questions predict '{questions.target}', not '{target}'. Use that target, or leave --target out."
             }
         )
-    request = CountRequest(
+    return CountRequest(
         source=str(options["source"]),
         target=target,
         query=query_of(options),
@@ -130,16 +144,44 @@ def _count(options: Options) -> Counts:
         },
         threads=options["threads"],
     )
-    return count(request, Path(options["output"]), _reporter(), note)
 
 
-def _reporter() -> Report:
-    """Return a callback that prints how many rows were counted, at most every two seconds."""
-    last_report = time.monotonic()
+def read_request(path: str) -> CountRequest:
+    """Read the request of a count that the web application wrote.
+
+    A file keeps the address of the source, which may hold a password, out of the list of processes.
+    """
+    record = json.loads(Path(path).read_text(encoding="utf-8"))
+    options = dict(record.pop("options"))
+    for name, kind in (("kinds", ColumnKind), ("missing", MissingPolicy), ("unknown", UnknownPolicy)):
+        options[name] = {column: kind(value) for column, value in options.get(name, {}).items()}
+    seconds = record.pop("statement_seconds")
+    return CountRequest(
+        **record
+        | {
+            "scheme": Scheme(record["scheme"]),
+            "given": ParsingChoices.from_json(record["given"]),
+            "options": options,
+            "guard": QueryGuard(seconds=seconds),
+        }
+    )
+
+
+def _reporter(path: str | None) -> Report:
+    """Return a callback that reports how many rows were counted: each piece to a file, or every two seconds to the user."""
+    started = time.monotonic()
+    last_report = started
+    rows_read = 0
 
     def write(phase: str, rows: int) -> None:
-        nonlocal last_report
-        if time.monotonic() - last_report > REPORT_SECONDS:
+        nonlocal last_report, rows_read
+        if path:
+            seconds = round(time.monotonic() - started, 3)
+            rows_read = rows if phase == "questions" else rows_read
+            record = {"t": seconds, "phase": phase, "rows": rows, "of": rows_read if phase == "counting" else 0}
+            with open(path, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(record) + "\n")
+        elif time.monotonic() - last_report > REPORT_SECONDS:
             last_report = time.monotonic()
             print(f"{phase}: {rows:,} rows", file=sys.stderr)
 
@@ -165,4 +207,5 @@ def _record(counts: Counts) -> dict[str, Any]:
     return {name: record[name] for name in names} | {
         "questions": [question["name"] for question in record["questions"]],
         "parts": len(counts.parts),
+        "class_rows": counts.total[0][:, 0].tolist(),
     }

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trainer.counts.database import QueryGuard
 from trainer.counts.folder import CountedQuestions, Counts, Part, check_size, suppress_small, write_counts
 from trainer.counts.kernels import add_counts
 from trainer.counts.opening import open_source
@@ -74,6 +75,8 @@ class CountRequest:
     given: ParsingChoices = field(default_factory=ParsingChoices)
     options: Mapping[str, Any] = field(default_factory=dict)
     threads: int = 0  # 0 means one per processor
+    most_rows: int | None = None  # a source with more rows is refused
+    guard: QueryGuard | None = None
 
 
 def count(
@@ -89,7 +92,7 @@ def count(
         If the depth, the folds or the number of questions cannot be counted.
     """
     say = report or (lambda phase, rows: None)
-    _check(request)
+    check_request(request)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return _count_into(request, folder, say, note or (lambda text: None))
@@ -100,7 +103,7 @@ def count(
 
 
 def _count_into(request: CountRequest, folder: Path, say: Report, note: Callable[[str], None]) -> Counts:
-    with open_source(request.source, query=request.query, structure=_structure(request)) as source:
+    with open_source(request.source, query=request.query, structure=_structure(request), guard=request.guard) as source:
         name = _name_of(request, source)
         state = _State.read(folder, name) if source.resumable else None
         if state is None:
@@ -123,7 +126,8 @@ def _structure(request: CountRequest) -> dict[str, Any]:
     return ColumnParsing.from_json(request.questions.reading).given.structure
 
 
-def _check(request: CountRequest) -> None:
+def check_request(request: CountRequest) -> None:
+    """Raise ParameterError if depth, folds, bins, key, threads or suppression cannot be counted."""
     if request.folds and not 2 <= request.folds <= MOST_FOLDS:
         raise ParameterError({"folds": f"choose 2 to {MOST_FOLDS} folds, not {request.folds}."})
     if bool(request.folds) != (request.key is not None):
@@ -154,7 +158,7 @@ def make_questions(
 ) -> CountedQuestions:
     """Make the questions that training would ask, from all rows or every k-th; the classes come from all rows."""
     parts, stride, rows = _sample(request, source, report)
-    raw = _concatenate(parts)
+    raw = concatenate(parts)
     options = dict(request.options)
     if request.key is not None:
         options["ignore"] = [*options.get("ignore", ()), request.key]
@@ -196,7 +200,7 @@ def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list
         words = Cells.of(raw.column(request.target))
         for i, word in enumerate(words.words):
             if word not in first:
-                first[word] = _take(raw, np.flatnonzero(words.index == i)[:1])
+                first[word] = take_rows(raw, np.flatnonzero(words.index == i)[:1])
         if len(first) > MOST_CLASSES:
             raise DataError(
                 f"Column '{request.target}' has more than {MOST_CLASSES:,} different values, too many for classes. Choose another target."
@@ -206,24 +210,33 @@ def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list
         while sum(len(index) for index, _ in pieces) > 2 * SAMPLE:
             stride *= 2
             pieces = [_every(index, part, stride) for index, part in pieces]
+        _check_rows(request, rows)
         report("questions", rows)
     parts = [part for _, part in pieces if len(part)]
     there = {word for part in parts for word in Cells.of(part.column(request.target)).words}
     return [*parts, *(row for word, row in first.items() if word not in there)], stride, rows
 
 
+def _check_rows(request: CountRequest, rows: int) -> None:
+    if request.most_rows is not None and rows > request.most_rows:
+        raise DataError(
+            f"The source has more than {request.most_rows:,} rows, the limit here. Choose fewer files, or a query with fewer rows."
+        )
+
+
 def _every(index: np.ndarray, rows: RawTable, stride: int) -> tuple[np.ndarray, RawTable]:
     """Return the rows whose index in the source, int64 (rows,), is a multiple of `stride`."""
     mask = index % stride == 0
-    return (index, rows) if stride == 1 else (index[mask], _take(rows, np.flatnonzero(mask)))
+    return (index, rows) if stride == 1 else (index[mask], take_rows(rows, np.flatnonzero(mask)))
 
 
-def _take(raw: RawTable, rows: np.ndarray) -> RawTable:
+def take_rows(raw: RawTable, rows: np.ndarray) -> RawTable:
+    """Return the rows with these indices, int64 (rows,)."""
     indices = pa.array(rows)
     return replace(raw, columns=tuple(c.take(indices) for c in raw.columns), line_numbers=raw.line_numbers[rows])
 
 
-def _concatenate(parts: Sequence[RawTable]) -> RawTable:
+def concatenate(parts: Sequence[RawTable]) -> RawTable:
     """Return pieces of one or more files as one table; raise DataError if a column is missing in one or has another type."""
     first = parts[0]
     if len(parts) == 1:
@@ -383,6 +396,7 @@ def _collect(request: CountRequest, source: Source, state: _State, folder: Path,
             state.start = piece.start + len(piece.rows)
             state.part_rows += len(bits)
             rows_done += len(bits)
+            _check_rows(request, rows_done)
             report("counting", rows_done)
             if source.resumable and time.monotonic() - last > SECONDS:
                 state.keep(folder)

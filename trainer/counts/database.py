@@ -6,6 +6,7 @@ import importlib
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,6 +24,16 @@ INSTALL = "Install it with pip install 'octweb[databases]'."
 UNESCAPED = re.compile(r"[@/?#\[\]]|%(?![0-9A-Fa-f]{2})")
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueryGuard:
+    """Limits on a query whose author may read the database, but no files of the server.
+
+    A guarded DuckDB reads only its own file. In PostgreSQL, the rights of the database user decide what a query may read.
+    """
+
+    seconds: int  # limit on each statement; DuckDB has no such limit
+
+
 class QuerySource(Source):
     """The rows of a query. All passes read in one read-only transaction, so they see the same rows.
 
@@ -33,14 +44,14 @@ class QuerySource(Source):
     engine: ClassVar[str]
     driver: ClassVar[str]  # the module that reads the database
 
-    def __init__(self, url: str, query: str) -> None:
+    def __init__(self, url: str, query: str, guard: QueryGuard | None = None) -> None:
         self._query = query.strip().rstrip(";").rstrip()
         if not self._query:
             raise ParameterError({"query": "it is empty. Write a SELECT, or name a table with --table."})
         self.label = self._label(url)
         self.names = (self.label,)
         try:
-            self._connection = self._connect(url)
+            self._connection = self._connect(url, guard)
             self.origin = {"engine": f"{self.engine} {self._version()}", "query": self._query, **self._snapshot()}
         except _driver(self.driver).Error as error:
             raise DataError(
@@ -98,7 +109,7 @@ class QuerySource(Source):
         """Return the name of the database without user and password."""
 
     @abstractmethod
-    def _connect(self, url: str) -> Any:
+    def _connect(self, url: str, guard: QueryGuard | None) -> Any:
         """Open a connection in a transaction that only reads."""
 
     @abstractmethod
@@ -123,12 +134,15 @@ class DuckSource(QuerySource):
     def _label(self, url: str) -> str:
         return Path(_path_of(url)).name or "duckdb"
 
-    def _connect(self, url: str) -> Any:
+    def _connect(self, url: str, guard: QueryGuard | None) -> Any:
         path = _path_of(url)
         if path and not Path(path).is_file():
             raise DataError(f"There is no database '{path}'. Correct the path.")
         connection = _driver(self.driver).connect(path or ":memory:", read_only=bool(path))
         connection.execute("SET TimeZone = 'UTC'")  # times are those of UTC, as PostgreSQL gives them
+        if guard is not None:
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
         return connection.begin()
 
     def _version(self) -> str:
@@ -162,10 +176,12 @@ class PostgresSource(QuerySource):
             raise ParameterError({"source": f"the URL is wrong: {error}. Correct its host."}) from error
         return f"postgresql://{parts.hostname or ''}{parts.path}"
 
-    def _connect(self, url: str) -> Any:
+    def _connect(self, url: str, guard: QueryGuard | None) -> Any:
         connection = _driver(self.driver).connect(url, autocommit=False)
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if guard is not None:
+                cursor.execute(f"SET LOCAL statement_timeout = {1000 * int(guard.seconds)}")
         return connection
 
     def _version(self) -> str:

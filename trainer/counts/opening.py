@@ -6,14 +6,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.counts.database import SCHEMES
+from trainer.counts.database import SCHEMES, QueryGuard
 from trainer.counts.files import FileSource
 from trainer.counts.source import Source
+from trainer.counts.storage import storage_of
 from trainer.errors import ParameterError
 from trainer.tree.literals import sql_name
 
+TABLES = (
+    "SELECT table_schema || '.' || table_name AS name FROM information_schema.tables "
+    "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
+)
 
-def open_source(place: Path | str, *, query: str | None = None, structure: Mapping[str, Any] | None = None) -> Source:
+
+def open_source(
+    place: Path | str,
+    *,
+    query: str | None = None,
+    structure: Mapping[str, Any] | None = None,
+    guard: QueryGuard | None = None,
+) -> Source:
     """Open a source of rows; a context manager.
 
     Parameters
@@ -25,6 +37,8 @@ def open_source(place: Path | str, *, query: str | None = None, structure: Mappi
         The SELECT whose rows are read; needed for a database, refused elsewhere.
     structure : mapping, optional
         How CSV files are written, see `ParsingChoices.structure`.
+    guard : QueryGuard, optional
+        Limits on the query of a database. Without them, the query may name files.
 
     Raises
     ------
@@ -33,14 +47,31 @@ def open_source(place: Path | str, *, query: str | None = None, structure: Mappi
     ParameterError
         If the query is missing, or belongs to no database.
     """
-    scheme = str(place).partition(":")[0] if isinstance(place, str) and ":" in place else ""
+    scheme = _scheme(place)
     if scheme not in SCHEMES:
         if query is not None:
             raise ParameterError({"query": "only databases have queries and tables. Leave it out, or name a database."})
         return FileSource(place, structure)
     if query is None:
         raise ParameterError({"query": "a database needs a query. Add --query 'SELECT ...' or --table NAME."})
-    return SCHEMES[scheme](str(place), query)
+    return SCHEMES[scheme](str(place), query, guard)
+
+
+def is_database(place: Path | str) -> bool:
+    """Return whether a place is a database, which needs a query."""
+    return _scheme(place) in SCHEMES
+
+
+def _scheme(place: Path | str) -> str:
+    return place.partition(":")[0] if isinstance(place, str) and ":" in place else ""
+
+
+def list_tables(place: Path | str) -> list[str]:
+    """Return the files below a folder, or the tables and views of a database that its user may see; raise DataError."""
+    if not is_database(place):
+        return list(storage_of(place).names)
+    with open_source(place, query=TABLES) as source:
+        return [str(name) for piece in source.pieces() for name in piece.rows.column("name").to_pylist()]
 
 
 def table_query(table: str) -> str:

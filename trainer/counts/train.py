@@ -65,7 +65,7 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     """
     start = time.monotonic()
     method = get(METHOD)
-    settings = _settings(counts, parameters or {}, method)
+    settings = counted_settings(parameters or {}, asked=counts.questions.asked, depth=counts.depth)
     low, high = counts.total
     penalty = exact_fraction(settings["leaf_penalty"] or 0)
     search = _search(counts, settings, low, high)
@@ -96,18 +96,33 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     return CountedTree(model=model, certificate=certificate, summary=_summary(model, certificate, counts))
 
 
-def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> Settings:
-    """Return the checked settings, with those that were fixed when the rows were counted."""
-    stated = counts.questions.asked
+def counted_settings(parameters: Mapping[str, Any], *, asked: Mapping[str, Any], depth: int) -> Settings:
+    """Return checked settings of a training from counts, with those that were fixed when the rows were counted.
+
+    Parameters
+    ----------
+    parameters : Mapping
+        Settings of `exact`.
+    asked : Mapping
+        How the questions were made, see `CountedQuestions`.
+    depth : int
+        The depth of the counts.
+
+    Raises
+    ------
+    ParameterError
+        If a setting needs more than the counts have.
+    """
+    method = get(METHOD)
     values = dict(parameters)
-    values.setdefault("depth", min(counts.depth, 3))
+    values.setdefault("depth", min(depth, 3))
     if values.get("leaf_penalty") in (None, AUTO):
         values["leaf_penalty"] = 0.0  # choosing a penalty needs held-out rows, which counts do not have
     settings = method.settings(values)
     for parameter in method.parameters:
         if parameter.name in KEPT or parameter.name in PLAIN or settings[parameter.name] == parameter.default:
             continue
-        if parameter.name in ASKED and settings[parameter.name] == stated.get(parameter.name):
+        if parameter.name in ASKED and settings[parameter.name] == asked.get(parameter.name):
             continue
         reason = (
             "was fixed when the rows were counted. Count again"
@@ -119,12 +134,9 @@ def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> 
                 parameter.name: f"it {reason}. With counts you can change {', '.join(KEPT)}, and the limits of the search."
             }
         )
-    if settings["depth"] is None or settings["depth"] > counts.depth:
-        raise ParameterError(
-            {"depth": f"choose at most {counts.depth}, the depth of the counts, not {settings['depth']}."}
-        )
-    encoding_settings = {name: stated[name] for name in ASKED if name in stated}
-    return method.settings(values | encoding_settings)
+    if settings["depth"] is None or settings["depth"] > depth:
+        raise ParameterError({"depth": f"choose at most {depth}, the depth of the counts, not {settings['depth']}."})
+    return method.settings(values | {name: asked[name] for name in ASKED if name in asked})
 
 
 def _allowed_questions(counts: Counts, settings: Settings) -> BoolArray:
@@ -292,10 +304,16 @@ def _certificate(
         seconds=seconds,
         solver="octweb",
         solver_version=VERSION,
-        evidence=({"kind": Evidence.COUNTS, "source": counts.source, "parts": len(counts.parts), "rows": n},),
+        evidence=(_evidence(counts),),
         note=secret,
         counts=counts.sha256,
     )
+
+
+def _evidence(counts: Counts) -> dict[str, Any]:
+    """Return what the certificate states about the source: rows and parts, and the snapshot of a database."""
+    record = {"kind": Evidence.COUNTS, "source": counts.source, "parts": len(counts.parts), "rows": counts.rows}
+    return record | ({"snapshot": counts.origin["snapshot"]} if "snapshot" in counts.origin else {})
 
 
 def space_words(counts: Counts) -> str:

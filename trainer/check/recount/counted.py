@@ -230,6 +230,8 @@ def _check_scope(model: Model, record: dict[str, Any]) -> Finding:
 def _check_evidence(certificate: Model, record: dict[str, Any]) -> Finding:
     """Check that the evidence describes these counts."""
     expected = {"kind": "counts", "source": record["source"], "parts": len(record["parts"]), "rows": record["rows"]}
+    if "snapshot" in (record.get("origin") or {}):
+        expected["snapshot"] = record["origin"]["snapshot"]
     return recount_finding(
         "evidence", certificate["evidence"] == [expected], f"{record['rows']} rows of {len(record['parts'])} parts"
     )
