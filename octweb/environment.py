@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import json
 import os
+import re
 import secrets
 import threading
 from pathlib import Path
@@ -77,6 +79,38 @@ def choice(name: str, *allowed: str) -> str:
 
 def words_setting(name: str, default: str) -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+
+
+def sources_setting(name: str) -> dict[str, dict[str, Any]]:
+    """Return the sources of rows that an administrator offers: name → address, and groups of users who may count it.
+
+    No message quotes an address, because it may hold a password. Raises ImproperlyConfigured.
+    """
+    raw = secret(name)
+    try:
+        record = json.loads(raw or "{}")
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is not JSON: {str(error).partition(': line')[0]}.") from None
+    if not isinstance(record, dict):
+        raise ImproperlyConfigured(f'{name} must be an object: {{"name": "address"}}.')
+    sources = {}
+    for source, value in record.items():
+        entry = {"address": value} if isinstance(value, str) else value
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,49}", source):
+            raise ImproperlyConfigured(f"{name}: the name '{source[:60]}' must have 1 to 50 of a-z, 0-9 and -.")
+        if (
+            not isinstance(entry, dict)
+            or not isinstance(entry.get("address"), str)
+            or set(entry) - {"address", "groups"}
+        ):
+            raise ImproperlyConfigured(f"{name}: '{source}' must be an address, or an object with address and groups.")
+        groups = entry.get("groups", [])
+        if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+            raise ImproperlyConfigured(f"{name}: the groups of '{source}' must be a list of names.")
+        if entry["address"].removeprefix("duckdb:").removeprefix("//") in ("", "/"):
+            raise ImproperlyConfigured(f"{name}: '{source}' needs a folder, a bucket or a database.")
+        sources[source] = {"address": entry["address"], "groups": tuple(groups)}
+    return sources
 
 
 def refuse_old(group: str, new: str) -> None:

@@ -21,6 +21,7 @@ from octweb.environment import (
     refuse_weak_proxy_secret,
     secret,
     secret_key,
+    sources_setting,
     split_groups,
     store_settings,
     text,
@@ -71,6 +72,10 @@ MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 1_500 if DEMO else 4096)
 MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", 1 if DEMO else os.cpu_count() or 1)
 # Time limit of one batch prediction or check.
 MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 60 if DEMO else 3600)
+# Sources whose rows may be counted. Django's debug page hides settings with this word in their names.
+SECRET_SOURCES = {} if DEMO else sources_setting("OCTWEB_SOURCES")
+MAX_SOURCE_ROWS = integer("OCTWEB_MAX_SOURCE_ROWS", 1_000_000_000)
+MAX_COUNT_SECONDS = integer("OCTWEB_MAX_COUNT_SECONDS", 3600)
 # results of batch predictions are removed after this time
 KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)
 MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # size of all local copies of files from a bucket
@@ -126,6 +131,7 @@ INSTALLED_APPS = [
     "octweb.audit",
     "octweb.jobs",
     "octweb.datasets",
+    "octweb.sources",
     "octweb.registry",
     "octweb.checking",
     "octweb.decide",

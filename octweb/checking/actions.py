@@ -47,7 +47,7 @@ def proof_of(model: TreeModel) -> Proof | None:
 
 def start(*, owner: Any, model: TreeModel) -> ModelCheck:
     """Queue a check, or return the queued one. Raises ValidationError if the rows are gone, and Conflict."""
-    if model.dataset is None or not model.dataset.file:
+    if model.dataset is None or not (model.dataset.file or model.dataset.counts):
         raise ValidationError({"model": NO_ROWS})
     return queue.only_one(ModelCheck, owner=owner, model=model)
 

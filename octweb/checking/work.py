@@ -14,6 +14,7 @@ from octweb.checking import actions
 from octweb.checking.actions import ENDING, proof_of
 from octweb.checking.models import ModelCheck
 from octweb.core.files import place_in
+from octweb.datasets.stored import unpack_counts
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
@@ -32,7 +33,10 @@ class CheckChild(Process):
     def write_inputs(self) -> None:
         model = self.job.model
         (self.folder / "model.json").write_text(model.document, encoding="utf-8")
-        self.data = place_in(model.dataset.file, self.folder / "data.parquet")
+        if model.dataset.counts:
+            self.data = unpack_counts(model.dataset, self.folder)
+        else:
+            self.data = place_in(model.dataset.file, self.folder / "data.parquet")
         if (proof := proof_of(model)) is not None:
             self.proof = place_in(proof.file, self.folder / ENDING)
 

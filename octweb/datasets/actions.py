@@ -17,16 +17,18 @@ from typing import Any, BinaryIO
 
 from django.core.files import File
 from django.db import transaction
+from django.http import FileResponse, Http404
 from django.utils import timezone
 
 from octweb.audit import actions as audit
 from octweb.core import deleting, files
 from octweb.core.deleting import hide
 from octweb.core.names import checked_name, file_name, name_of_file
-from octweb.core.problems import Conflict
+from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets import intake, reader
 from octweb.datasets.choice import ColumnChoice, Outlook, ReadOptions, StagedFile, merge, outlook_of
 from octweb.datasets.models import Dataset, Upload
+from octweb.datasets.sources import SourceRows, chosen_rows
 from octweb.datasets.stored import (
     CHANGED,
     csv_lines,
@@ -46,8 +48,8 @@ from trainer.errors import DataError
 from trainer.table import ColumnKind
 
 __all__ = [
-    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "contract", "create", "csv_lines", "delete", "describe_with_choice", "discard", "fill", "findings", "first_lines", "first_rows", "load",
-    "load_with_report", "outlook", "preview", "prune", "stage", "staged_rows", "update",
+    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "contract", "counts_file", "create", "csv_lines", "delete", "describe_with_choice", "digest", "discard", "fill", "findings", "first_lines", "first_rows", "load",
+    "load_with_report", "outlook", "preview", "prune", "stage", "stage_sample", "staged_rows", "update",
 ]  # fmt: skip
 
 UPLOAD_LIFE = timedelta(days=1)
@@ -83,6 +85,23 @@ def stage(*, owner, file: BinaryIO, source_name: str, reading: ReadOptions | Non
             with transaction.atomic():
                 refuse_more(owner)
                 upload.save(force_insert=True)
+        except BaseException:
+            _remove_files(upload)
+            raise
+    return upload
+
+
+def stage_sample(*, owner: Any, rows: SourceRows, reading: ReadOptions | None = None) -> Upload:
+    """Store a sample of a source for the preview, like `stage`. Raises DataError if it cannot be read."""
+    refuse_more(owner)
+    prune()
+    reading = reading or ReadOptions()
+    upload = Upload(owner=owner, source_name=file_name(rows.words), origin=rows.to_json())
+    with reader.scratch() as folder:
+        record = reader.sample(rows, reading, folder)
+        try:
+            _attach_rows(upload, reading, record, folder)
+            upload.save(force_insert=True)
         except BaseException:
             _remove_files(upload)
             raise
@@ -242,6 +261,20 @@ def findings(dataset: Dataset) -> list[dict[str, Any]]:
     return dataset.profile["findings"]
 
 
+def counts_file(dataset: Dataset) -> FileResponse:
+    """Return the folder of counts of a data set as a zip file.
+
+    Raises Unprocessable if it has rows instead, and Http404 if the file is gone.
+    """
+    if not dataset.counts:
+        raise Unprocessable("This data set has rows and no counts. Download its rows.")
+    try:
+        stream = files.local_path(dataset.counts).open("rb")
+    except FileNotFoundError as error:
+        raise Http404("The file of the counts is gone. Count the source again.") from error
+    return FileResponse(stream, as_attachment=True, filename=f"{dataset.pk}-counts.zip", content_type="application/zip")
+
+
 def contract(dataset: Dataset) -> dict[str, Any]:
     """Return the contract of the table that runs train on. Raises DataError."""
     table, labels = load(dataset)
@@ -260,7 +293,7 @@ def delete(dataset: Dataset) -> None:
 def purge(now: datetime) -> int:
     """Purge data sets whose time to restore them is over, with their files. Return how many."""
     old = Dataset.objects.filter(deleted_at__lt=now - Dataset.back_within())
-    stored = {d.pk: (d.file.storage, d.file.name) for d in old if d.file}
+    stored = {d.pk: ((d.file or d.counts).storage, (d.file or d.counts).name) for d in old if d.file or d.counts}
     removed = deleting.purge(Dataset, now)
     for pk in set(stored) - set(Dataset.objects.filter(pk__in=stored).values_list("pk", flat=True)):
         files.remove(*stored[pk])
@@ -277,7 +310,10 @@ def _read_again(upload: Upload, reading: ReadOptions) -> None:
     """Parse a staged file with other options. If that fails, raise DataError and keep the earlier rows."""
     before = (upload.rows.storage, upload.rows.name) if upload.rows else None
     with reader.scratch() as folder:
-        record = reader.stage(path_of(upload.file), reading, folder)
+        if upload.origin:
+            record = reader.sample(chosen_rows(upload.owner, upload.origin), reading, folder)
+        else:
+            record = reader.stage(path_of(upload.file), reading, folder)
         _attach_rows(upload, reading, record, folder)
     if not Upload.objects.filter(pk=upload.pk).update(
         rows=upload.rows.name, options=upload.options, found=upload.found
@@ -343,7 +379,8 @@ def removing_file_on_error(dataset: Dataset) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        files.remove(dataset.file.storage, dataset.file.name)
+        stored_file = dataset.file or dataset.counts
+        files.remove(stored_file.storage, stored_file.name)
         raise
 
 

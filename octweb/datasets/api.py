@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from django.db import transaction
-from django.http import StreamingHttpResponse
+from django.http import FileResponse, StreamingHttpResponse
 from drf_spectacular.utils import (
     OpenApiParameter,
     OpenApiTypes,
@@ -193,6 +193,15 @@ class DatasetViewSet(
     def contract(self, request: Request, pk: str) -> Response:
         """Return the table contract: what each column and the target mean."""
         return Response(actions.contract(self.get_object()))
+
+    @extend_schema(
+        operation_id="datasets_counts",
+        responses={(200, "application/zip"): OpenApiTypes.BINARY} | PROBLEMS(401, 403, 404, 422, 429),
+    )
+    @action(detail=True, methods=["get"], pagination_class=None)
+    def counts(self, request: Request, pk: str) -> FileResponse:
+        """Return the counts of a data set of a source: `counts.json` and `counts.npz`."""
+        return actions.counts_file(self.get_object())
 
     @extend_schema(
         responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 422, 429),

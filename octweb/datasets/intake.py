@@ -12,7 +12,7 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ ANSWER = "answer.json"
 ROWS = "rows.parquet"
 MEMORY = "OCTWEB_READING_BYTES"  # environment variable with the memory limit in bytes
 OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
+MOST_TABLES = 1_000  # tables or files of a source that are listed
 FIRST_LINES = 20  # the preview shows this many rows with their line numbers
 TOO_MUCH_MEMORY = (
     "Reading this file takes more memory than this server gives. Take a sample of the rows, or leave columns out."
@@ -53,7 +54,28 @@ TOO_MUCH_MEMORY = (
 
 def stage(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path) -> dict[str, Any]:
     """Parse `source`, write its rows to `rows`, and return the description for the preview. Raises DataError."""
-    raw = _read_source(source, reading, limits)
+    return _stage(_read_source(source, reading, limits), reading, rows)
+
+
+def sample(place: str, query: str | None, seconds: int, reading: ReadOptions, rows: Path) -> dict[str, Any]:
+    """Read a sample of a source, write it to `rows`, and return the description for the preview. Raises DataError."""
+    # this imports the code for counts, which no other command here needs
+    from trainer.counts.database import QueryGuard
+    from trainer.counts.sample import read_sample
+
+    guard = QueryGuard(seconds=seconds)
+    return _stage(read_sample(place, query=query, structure=reading.said().structure, guard=guard), reading, rows)
+
+
+def tables(place: str) -> dict[str, Any]:
+    """Return the `names` of the tables or files of a source. Raises DataError."""
+    from trainer.counts.opening import list_tables
+
+    names = list_tables(place)
+    return {"names": names[:MOST_TABLES], "of": len(names)}
+
+
+def _stage(raw: RawTable, reading: ReadOptions, rows: Path) -> dict[str, Any]:
     parsing = _reading(raw, reading)
     first = infer(raw)
     plain = {guess.name: guess for guess in first if guess.name not in parsing.columns}
@@ -135,23 +157,25 @@ def build_with(
 ) -> tuple[Table, Labels, LoadReport]:
     """Build table and labels from the rows under this choice. `reading` is the parsing of their cells."""
     reading = reading or TableReading()
+    return build_as_read(raw, reading, target=target, **build_options(raw.names, target, choice, reading))
+
+
+def build_options(columns: Sequence[str], target: str, choice: ColumnChoice, reading: TableReading) -> dict[str, Any]:
+    """Return the choice as options of `build_as_read`, for a file with these columns."""
     ignore = [c for c in choice.ignore or () if c != target]
-    names = {*reading.for_target(target).names(raw.names), *raw.names}
+    names = {*reading.for_target(target).names(columns), *columns}
     # drop choices about columns that exist only with another target
-    idle = {*reading.names(raw.names)} - names | {target, *ignore}
+    idle = {*reading.names(columns)} - names | {target, *ignore}
     numbers = {name for name, kind in (choice.kinds or {}).items() if kind is not ColumnKind.CATEGORICAL}
-    return build_as_read(
-        raw,
-        reading,
-        target=target,
-        kinds={k: v for k, v in (choice.kinds or {}).items() if k not in idle},
-        missing={k: v for k, v in (choice.missing or {}).items() if k not in idle},
-        unknown={k: v for k, v in (choice.unknown or {}).items() if k not in idle and k not in numbers},
-        units={k: v for k, v in (choice.units or {}).items() if k not in idle},
-        special={k: tuple(v) for k, v in (choice.special or {}).items() if k not in idle},
-        meanings=choice.meanings or {},
-        ignore=[c for c in ignore if c in names or c not in reading.names(raw.names)],
-    )
+    return {
+        "kinds": {k: v for k, v in (choice.kinds or {}).items() if k not in idle},
+        "missing": {k: v for k, v in (choice.missing or {}).items() if k not in idle},
+        "unknown": {k: v for k, v in (choice.unknown or {}).items() if k not in idle and k not in numbers},
+        "units": {k: v for k, v in (choice.units or {}).items() if k not in idle},
+        "special": {k: tuple(v) for k, v in (choice.special or {}).items() if k not in idle},
+        "meanings": choice.meanings or {},
+        "ignore": [c for c in ignore if c in names or c not in reading.names(columns)],
+    }
 
 
 def _read_source(source: Path, reading: ReadOptions, limits: ReadLimits) -> RawTable:
@@ -257,6 +281,7 @@ def _guess_record(guess: GuessedColumn) -> dict[str, Any]:
 
 COMMANDS: dict[str, Callable[..., dict[str, Any]]] = {
     "stage": stage,
+    "sample": sample,
     "preview": preview_outcome,
     "describe": describe,
     "create": create,
@@ -267,10 +292,15 @@ COMMANDS: dict[str, Callable[..., dict[str, Any]]] = {
 
 def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Execute a request, and return its result. Raises DataError."""
+    if request["command"] == "tables":
+        return tables(request["place"])
     arguments: dict[str, Any] = {"rows": Path(request["rows"]) if "rows" in request else folder / ROWS}
     if "source" in request:
         arguments |= {"source": Path(request["source"]), "limits": ReadLimits(**request["limits"])}
+    if "reading" in request:
         arguments["reading"] = ReadOptions(**request["reading"])
+    if "place" in request:
+        arguments |= {name: request[name] for name in ("place", "query", "seconds")}
     if "model" in request:
         arguments["model"] = Path(request["model"])
     if "foreign" in request:

@@ -8,7 +8,10 @@ from octweb.core.ownership import Deletable, Owned
 
 
 class Dataset(Deletable):
-    """A stored table: its rows in a Parquet file, its schema in this row. The file never changes."""
+    """A stored table: its rows in a Parquet file, its schema in this row. The file never changes.
+
+    A data set of a source has a file of counts instead of rows.
+    """
 
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)
@@ -20,7 +23,10 @@ class Dataset(Deletable):
     # how cells are parsed, see trainer.data.parsing; empty if the file was clean
     reading = models.JSONField(default=dict, blank=True)
     file = models.FileField(upload_to="datasets/%Y/%m/")
-    sha256 = models.CharField(max_length=64)
+    counts = models.FileField(upload_to="counts/%Y/%m/", blank=True)  # a zip file with a folder of counts
+    # the source of the counts, and how they were made: {source, table, query, sha256, depth, asked, key, folds, ...}
+    origin = models.JSONField(default=dict, blank=True)
+    sha256 = models.CharField(max_length=64)  # of the file
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     sample = models.CharField(max_length=50, blank=True)
@@ -41,7 +47,10 @@ class Dataset(Deletable):
 
 
 class Upload(Owned):
-    """An uploaded file that is not confirmed yet. It is removed on confirmation or after a day."""
+    """An uploaded file that is not confirmed yet. It is removed on confirmation or after a day.
+
+    A sample of a source is one without a file. Its `origin` names the rows, as `SourceRows.to_json` does.
+    """
 
     file = models.FileField(upload_to="uploads/%Y/%m/")
     source_name = models.CharField(max_length=255)
@@ -50,6 +59,7 @@ class Upload(Owned):
     rows = models.FileField(upload_to="uploads/%Y/%m/", blank=True)
     options = models.JSONField(default=dict)
     found = models.JSONField(default=dict)
+    origin = models.JSONField(default=dict, blank=True)
 
     class Meta(Owned.Meta):
         verbose_name = "upload"

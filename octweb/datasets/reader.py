@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +29,7 @@ from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Busy
 from octweb.datasets import intake
 from octweb.datasets.choice import ColumnChoice, ReadOptions
+from octweb.datasets.sources import NamedSource, SourceRows, keys
 from octweb.jobs.child import environment_of_child
 from trainer.data.formats.file_bytes import ReadLimits, is_gzip, read_bytes
 from trainer.data.formats.parquet_file import is_arrow, is_parquet
@@ -94,6 +95,30 @@ def too_large() -> BodyTooLarge:
 def stage(source: Path, reading: ReadOptions, folder: Path) -> dict[str, Any]:
     """Run `intake.stage`, which writes the rows to the folder."""
     return _read_upload({"command": "stage", **_source(source, reading)}, folder, small=_is_small(source))
+
+
+def sample(rows: SourceRows, reading: ReadOptions, folder: Path) -> dict[str, Any]:
+    """Run `intake.sample`, which writes the sample to the folder, always in a child process."""
+    request = {"command": "sample", "place": rows.place, "query": rows.statement, "reading": reading.to_json()}
+    return _read_from(rows.source, request | {"seconds": settings.MAX_READING_SECONDS}, folder)
+
+
+def tables(source: NamedSource) -> dict[str, Any]:
+    """Run `intake.tables` in a child process: `names` of tables or files, and `of`, the number of all."""
+    with scratch() as folder:
+        return _read_from(source, {"command": "tables", "place": source.address}, folder)
+
+
+def _read_from(source: NamedSource, request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Read a source in a child process that gets its keys. Errors do not show the address."""
+    try:
+        with _limit_concurrent_reads():
+            return _in_child(request, folder, keys())
+    except DataError as error:
+        # `from None`: a traceback would show the address
+        raise DataError(source.hide(str(error)), problems=tuple(map(source.hide, error.problems))) from None
+    finally:
+        (folder / intake.REQUEST).unlink(missing_ok=True)
 
 
 def create(source: Path, reading: ReadOptions, choice: ColumnChoice, folder: Path) -> dict[str, Any]:
@@ -202,9 +227,9 @@ def _acquire_reader_slot() -> Iterator[None]:
         time.sleep(TURN_SECONDS)
 
 
-def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _in_child(request: dict[str, Any], folder: Path, more: Mapping[str, str] | None = None) -> dict[str, Any]:
     (folder / intake.REQUEST).write_text(json.dumps(request), encoding="utf-8")
-    environment = environment_of_child() | {
+    environment = environment_of_child() | dict(more or {}) | {
         intake.MEMORY: str(settings.MAX_READING_BYTES),
         # with one thread and the system allocator, the process reserves no more memory than it uses, and the limit
         # applies to that

@@ -28,6 +28,9 @@ class DatasetSerializer(serializers.ModelSerializer):
     columns = serializers.ListField(child=serializers.DictField())
     profile = serializers.DictField()
     owner = serializers.CharField(source="owner.username")
+    origin = serializers.DictField(
+        help_text="of a data set with counts instead of rows: source, table or query, snapshot, SHA-256 and how they were made; {} for other data sets"
+    )
     reading = serializers.SerializerMethodField(
         help_text="how columns of the file were read, with the reason and the options that change it"
     )
@@ -49,6 +52,7 @@ class DatasetSerializer(serializers.ModelSerializer):
             "reading",
             "version",
             "previous",
+            "origin",
         ]
         read_only_fields = fields
 

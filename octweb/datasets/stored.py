@@ -6,6 +6,8 @@ import csv
 import hashlib
 import io
 import json
+import shutil
+import zipfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -22,6 +24,7 @@ from octweb.core.problems import Unprocessable
 from octweb.datasets.choice import choice_of
 from octweb.datasets.intake import OWN_FILES, build_with
 from octweb.datasets.models import Dataset
+from trainer.counts.folder import NUMBERS, RECORD
 from trainer.data.build import LoadReport
 from trainer.data.formats.parquet_file import PARQUET
 from trainer.data.formats.raw import RawTable, flat
@@ -35,13 +38,16 @@ from trainer.table import Labels, Table
 STREAMED_ROWS = 10_000
 GONE = "The stored file is missing or damaged. Upload it again."
 ERASED = "The rows of this version were erased. Use a version without the erased rows."
+COUNTED = (
+    "This data set has counts of a source, and no rows. Train it with 'exact', or upload the rows for anything else."
+)
 CHANGED = "The stored file of this data set was changed outside octweb. Upload it again."
 
 
 def path_of(file: FieldFile) -> Path:
     """Return a local path of a stored file. Raises DataError if it is gone."""
     if not file:
-        raise DataError(ERASED)
+        raise DataError(_absence(file.instance))
     try:
         path = files.local_path(file)
     except FileNotFoundError as error:
@@ -51,10 +57,26 @@ def path_of(file: FieldFile) -> Path:
     return path
 
 
-def refuse_erased(dataset: Dataset) -> None:
-    """Raise Unprocessable if the rows were erased."""
+def refuse_without_rows(dataset: Dataset) -> None:
+    """Raise Unprocessable if the rows were erased, or if there are only counts."""
     if not dataset.file:
-        raise Unprocessable(ERASED)
+        raise Unprocessable(_absence(dataset))
+
+
+def _absence(owner: Any) -> str:
+    return COUNTED if getattr(owner, "counts", None) else ERASED
+
+
+def unpack_counts(dataset: Dataset, folder: Path) -> Path:
+    """Unpack the counts of a data set below `folder`, and return their folder. Raises FileNotFoundError."""
+    packed = files.place_in(dataset.counts, folder / "counts.zip")
+    target = folder / "counts"
+    target.mkdir()
+    with zipfile.ZipFile(packed) as archive:
+        for name in (RECORD, NUMBERS):
+            with archive.open(name) as source, (target / name).open("wb") as out:
+                shutil.copyfileobj(source, out)
+    return target
 
 
 def load(dataset: Dataset) -> tuple[Table, Labels]:

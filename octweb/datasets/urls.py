@@ -13,5 +13,6 @@ urlpatterns = [
     path("uploads/<uuid:pk>/discard/", views.upload_discard, name="discard"),
     path("<uuid:pk>/", views.dataset_detail, name="detail"),
     path("<uuid:pk>/version/", views.dataset_version, name="version"),
+    path("<uuid:pk>/counts/", views.dataset_counts, name="counts"),
     path("<uuid:pk>/edit/", views.dataset_edit, name="edit"),
 ]

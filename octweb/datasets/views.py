@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count, OuterRef, Q, Subquery
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.lists import narrowed, page_of
 from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Busy, Conflict, Unprocessable
+from octweb.core.refusals import refusals_said
 from octweb.datasets import actions, empty_cells, samples, versions
 from octweb.datasets.choice import ColumnChoice, ReadOptions, StagedFile
 from octweb.datasets.forms import (
@@ -37,6 +38,7 @@ from octweb.datasets.forms import (
 )  # fmt: skip
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
+from octweb.datasets.sources import sources_of
 from trainer.data.build import useless_columns
 from trainer.data.parsing import around_notes
 from trainer.data.parsing.codes import parse_codes, write_codes
@@ -76,7 +78,8 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
     datasets = datasets.annotate(run_count=RUN_COUNT)
     datasets, list_context = narrowed(datasets, request.GET, fields=("name", "source_name", "target"), sorts=LIST_SORTS)
     page = page_of(datasets, request.GET)
-    return render(request, "datasets/list.html", {"page": page, **list_context})
+    context = {"page": page, "has_sources": bool(sources_of(request.user)), **list_context}
+    return render(request, "datasets/list.html", context)
 
 
 @login_required
@@ -110,6 +113,24 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
 def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     """Choose read options, kinds, roles and target, the second step. Only `confirm` stores a data set."""
     upload = Upload.objects.get_visible(request.user, pk)
+    if upload.origin:
+        return redirect("sources:preview", upload.pk)
+    return preview_page(request, upload, _store_or_explain)
+
+
+def preview_page(
+    request: HttpRequest,
+    upload: Upload,
+    confirm: Callable[[HttpRequest, Upload, ReadOptions, ColumnChoice], HttpResponse | dict[str, Any]],
+    *,
+    template: str = "datasets/preview.html",
+    more: Mapping[str, Any] | None = None,
+) -> HttpResponse:
+    """Render the preview of an upload or a sample.
+
+    A confirmed choice goes to `confirm`, which returns a response, or the context of an error. `more` is added to the
+    context.
+    """
     post = request.POST
     shown_names = [guess["schema"]["name"] for guess in upload.found["guesses"]]
     if "mend" in post:
@@ -117,12 +138,13 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     data = post if request.method == "POST" else request.GET
     reading = reading_of(data)
     context: dict[str, Any] = {"upload": upload, "reading": reading, "words": data.get("missing_words", ""), **SIGNS}
+    context |= more or {}
     try:
         staged = actions.preview(upload, reading)
         first = actions.staged_rows(upload, PREVIEW_ROWS)
     except DataError as error:
         context |= {"error": str(error), "problems": error.problems}
-        return render(request, "datasets/preview.html", context)
+        return render(request, template, context)
     guesses = staged.guesses
     names = [guess.name for guess in guesses]
     seen = seen_mark(reading, names)
@@ -140,7 +162,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     elif unread is not None:
         context |= {"error": unread, "problems": ()}
     elif "confirm" in request.POST:
-        answer = _store_or_explain(request, upload, reading, choice)
+        answer = confirm(request, upload, reading, choice)
         if isinstance(answer, HttpResponse):
             return answer
         context |= answer
@@ -181,7 +203,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "missing_all": policy,
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }
-    return render(request, "datasets/preview.html", context)
+    return render(request, template, context)
 
 
 def _parse_choices(
@@ -248,6 +270,8 @@ def dataset_sample(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
     dataset = _dataset(request, pk)
+    if dataset.counts:
+        return _counted_detail(request, dataset)
     rows: list[tuple[Any, ...]]
     lines: list[int] | None
     try:
@@ -293,6 +317,29 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         else [],
     }
     return render(request, "datasets/detail.html", context)
+
+
+def _counted_detail(request: HttpRequest, dataset: Dataset) -> HttpResponse:
+    """Show a data set with counts of a source. Nothing on its page needs rows."""
+    context = {
+        "dataset": dataset,
+        "profile": dataset.profile,
+        "origin": dataset.origin,
+        "classes": _classes(dataset.profile["classes"], dataset.profile["class_counts"]),
+        "runs": dataset.runs.kept().select_related("model")[:20],
+        "models": dataset.models.kept().select_related("family")[:20],
+    }
+    return render(request, "datasets/counted.html", context)
+
+
+@login_required
+@require_GET
+def dataset_counts(request: HttpRequest, pk: Any) -> FileResponse | HttpResponse:
+    """Return the counts of a data set as a zip file, for `verify` and `train`."""
+    dataset = _dataset(request, pk)
+    with refusals_said(request):
+        return actions.counts_file(dataset)
+    return redirect("datasets:detail", dataset.pk)
 
 
 @login_required

@@ -39,6 +39,7 @@ from trainer.errors import DataError, list_names
 from trainer.tree.document import publishable
 
 ENDS = "ends"
+COUNTED = "The model was trained on counts, and a dossier measures rows, so there can be none. The model file states SHA-256 and source of the counts."
 NO_ROWS = "The rows of this model are gone, so there can be no dossier. Train it again on a data set that you keep."
 MAX_TEXT = 4_000
 MAX_GROUPS = 20
@@ -68,8 +69,8 @@ def start(
         raise PermissionDenied(
             "Only the owner or an administrator can make a dossier, because it holds counts of the rows. Ask one of them."
         )
-    if model.dataset is None or not model.dataset.file:
-        raise ValidationError({"model": NO_ROWS})
+    if reason := absence_words(model):
+        raise ValidationError({"model": reason})
     texts = _check_texts(said) if said is not None else {}
     return queue.only_one(
         ModelDossier,
@@ -105,6 +106,13 @@ def _approval_without_dossier(model: TreeModel) -> ReviewEvent | None:
     """Return the approval whose dossier could not be made. The next dossier belongs to it."""
     last = ModelDossier.objects.filter(model=model, approval__isnull=False).order_by("-created").first()
     return last.approval if last is not None and last.status in (RunStatus.FAILED, RunStatus.CANCELLED) else None
+
+
+def absence_words(model: TreeModel) -> str:
+    """Return why there can be no dossier: the model has no rows here. "" if there can be one."""
+    if model.dataset is not None and model.dataset.file:
+        return ""
+    return COUNTED if model.dataset is not None and model.dataset.counts else NO_ROWS
 
 
 def _check_texts(texts: Mapping[str, str]) -> dict[str, str]:

@@ -65,6 +65,6 @@ def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
         return "open", f"The dossier could not be made: {job.error}"
     if job is not None and job.status != RunStatus.CANCELLED:
         return "cannot be said", "The dossier is being made. Open this page again in a moment."
-    if model.dataset is None or not model.dataset.file:
-        return "cannot be said", actions.NO_ROWS
+    if reason := actions.absence_words(model):
+        return "cannot be said", reason
     return "open", "No dossier was made. Make one under “Proof & dossier”."

@@ -53,6 +53,7 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
         "made": dossier,
         "approved": actions.approval_dossier(model),
         "refusal": refusal,
+        "absence": actions.COUNTED if actions.absence_words(model) == actions.COUNTED else "",
         "wait": wait_of(job),
         "texts": [
             *((name, label, texts.get(name, "")) for name, (label, _) in BASIC.items()),

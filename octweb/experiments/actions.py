@@ -15,7 +15,7 @@ from octweb.core.deleting import hide, purge
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
-from octweb.datasets.stored import refuse_erased
+from octweb.datasets.stored import refuse_without_rows
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS, Trial, evaluation, plan
 from octweb.jobs.models import FINISHED, RunStatus
@@ -58,7 +58,7 @@ def start(
     Without `test_share` and `nested`, the number of rows decides how the choice is evaluated. `costs` apply to every
     candidate without its own costs, and are used to rank candidates. Raises ParameterError, Unprocessable and Conflict.
     """
-    refuse_erased(dataset)
+    refuse_without_rows(dataset)
     share, pairs = evaluation(dataset) if test_share is None and nested is None else (test_share or 0.0, bool(nested))
     _check(dataset, kinds, folds, share, pairs, time_limit)
     requested = [Trial(method=str(c["method"]), parameters=dict(c.get("parameters") or {})) for c in candidates or ()]

@@ -91,10 +91,14 @@ class Process(ABC):
     def command(self) -> list[str]:
         """Return the command line of the child."""
 
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the child."""
+        return environment_of_child()
+
     def start(self) -> None:
         """Fork the process from the worker's fork server, or start a new one. Its output goes to files."""
         command = self.command()
-        environment = environment_of_child()
+        environment = self.environment()
         self.process = fork_server.fork(command, self.folder, environment) or self._new(command, environment)
 
     def _new(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:

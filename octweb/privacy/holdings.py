@@ -33,6 +33,8 @@ from octweb.notify.models import Delivery
 from octweb.registry.models import TreeModel
 from octweb.runs.models import TrainingRun
 from octweb.serving.models import ApiToken
+from octweb.sources.actions import KEPT as COUNTS_KEPT
+from octweb.sources.models import SourceCount
 from octweb.workbench.models import Workbench
 
 MAX_COUNT = 10_000  # more rows are not counted, because counting a million records takes seconds
@@ -195,7 +197,7 @@ def _uploads(user: Any | None, now: datetime) -> Holding:
     ]
     return Holding(
         key="uploads", title="Uploads not confirmed", about=PERSONS,
-        what="The uploaded file, and its rows as they were read.",
+        what="The uploaded file, or the sample of a source, and its rows as they were read.",
         count=_count(_owned(Upload, user)),
         until=f"{_days(UPLOAD_LIFE.days)} after the upload.",
         erased="Its owner discards it on the preview.",
@@ -218,6 +220,18 @@ def _datasets(user: Any | None, now: datetime) -> Holding:
         until=f"Until their owner deletes them, and {_days(Dataset.back_within().days)} more in which they can be restored.",
         erased="“Erase rows” of a data set stores a version without them, and can remove the stored files of all versions that have them.",
         items=[_dataset_item(dataset) for dataset in shown],
+    )  # fmt: skip
+
+
+def _counts(user: Any | None, now: datetime) -> Holding:
+    stored = _owned(Dataset, user).exclude(counts="")
+    jobs = _count(_owned(SourceCount, user))
+    return Holding(
+        key="counts", title="Counts of sources", about=PERSONS,
+        what="No rows. Numbers of rows with the same answers, thresholds and categories; the chosen table or query of a source.",
+        count=_count(stored) + jobs,
+        until=f"Data sets: until their owner deletes them, and {_days(Dataset.back_within().days)} more. Jobs: {_days(COUNTS_KEPT.days)} after their end.",
+        erased="Their owner deletes the data set. Count again to leave rows out.",
     )  # fmt: skip
 
 
@@ -359,6 +373,6 @@ def _chain(user: Any | None, now: datetime) -> Holding:
 
 
 SOURCES: tuple[Callable[[Any | None, datetime], Holding], ...] = (
-    _accounts, _administration, _logins, _sessions, _tokens, _messages, _uploads, _datasets, _models, _dossiers,
-    _searches, _predictions, _records, _spool, _answers, _chain,
+    _accounts, _administration, _logins, _sessions, _tokens, _messages, _uploads, _datasets, _counts, _models,
+    _dossiers, _searches, _predictions, _records, _spool, _answers, _chain,
 )  # fmt: skip

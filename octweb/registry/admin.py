@@ -26,7 +26,7 @@ from octweb.core.problems import flatten
 from octweb.core.templatetags.octweb import percent
 from octweb.registry.document.claims import claim_badges
 from octweb.registry.document.model_files import model_file
-from octweb.registry.document.rows import check_claim
+from octweb.registry.document.rows import absence_words, check_claim
 from octweb.registry.hooks import open_points
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Family, ReviewEvent, TreeModel
@@ -163,7 +163,7 @@ class TreeModelAdmin(ReadOnly):
     @_or_damage
     def checked_again(self, model: TreeModel) -> str:
         check = check_claim(model)
-        return check.sentence if check else "not possible: the rows are gone, too many to read here, or no longer match"
+        return check.sentence if check else f"not possible: {absence_words(model)}"
 
     @admin.display(description="picture")
     def picture(self, model: TreeModel) -> SafeString:

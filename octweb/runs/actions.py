@@ -17,7 +17,7 @@ from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
-from octweb.datasets.stored import refuse_erased
+from octweb.datasets.stored import refuse_without_rows
 from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send
 from octweb.registry.document.model_files import model_file
@@ -26,6 +26,8 @@ from octweb.runs import dependence
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import run_name
+from trainer.counts.train import METHOD as COUNTED
+from trainer.counts.train import counted_settings
 from trainer.data.costs import EACH_ROW
 from trainer.data.folds import check_evaluation
 from trainer.data.problem import SettingNames
@@ -45,6 +47,8 @@ __all__ = [
     "run_reachable",
     "within_limits",
 ]
+
+WITHOUT_ROWS = "This data set has counts and no rows."
 
 
 def enqueue(
@@ -83,7 +87,15 @@ def enqueue(
     )
     if key and (before := _of_key(owner, key, digest)):
         return before
-    refuse_erased(dataset)
+    if dataset.counts:
+        parameters = _counted_parameters(
+            dataset,
+            method,
+            parameters or {},
+            rows_needed=bool(test_share or folds or warm_start or any(bound.values())),
+        )
+    else:
+        refuse_without_rows(dataset)
     declared = get(method)
     checked = declared.settings(parameters or {})
     values = within_limits(declared, checked.to_json(), said=parameters or {})
@@ -113,6 +125,22 @@ def enqueue(
             return before
         raise
     return run
+
+
+def _counted_parameters(
+    dataset: Dataset, method: str, parameters: Mapping[str, Any], *, rows_needed: bool
+) -> dict[str, Any]:
+    """Return the settings of a training from counts, which are few.
+
+    Raises ParameterError for settings that need rows, and Unprocessable for other methods and evaluations.
+    """
+    if method != COUNTED:
+        raise Unprocessable(f"{WITHOUT_ROWS} Choose '{COUNTED}', or upload the rows for '{method[:40]}'.")
+    if rows_needed:
+        raise Unprocessable(
+            f"{WITHOUT_ROWS} Leave test share, folds, group, time, weight and start tree out. Folds are chosen when the rows are counted."
+        )
+    return counted_settings(parameters, asked=dataset.origin["asked"], depth=dataset.origin["depth"]).to_json()
 
 
 @transaction.atomic

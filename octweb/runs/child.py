@@ -9,6 +9,7 @@ from pathlib import Path
 from django.conf import settings
 
 from octweb.core.files import place_in
+from octweb.datasets.stored import unpack_counts
 from octweb.jobs.child import PROGRESS, Process
 from octweb.registry.document.model_files import document_of
 from octweb.runs.incumbents import of_earlier_attempts
@@ -30,6 +31,9 @@ class TrainingProcess(Process):
 
     def write_inputs(self) -> None:
         run: TrainingRun = self.job
+        if run.dataset.counts:
+            self.data = unpack_counts(run.dataset, self.folder)
+            return
         self.data = place_in(run.dataset.file, self.folder / "data.parquet")
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(run.dataset.reading), encoding="utf-8")
@@ -57,8 +61,16 @@ class TrainingProcess(Process):
         proof = [f"--proof={self.proof}", f"--proof-seconds={PROOF_SECONDS}"] if get(self.job.method).provable else []
         return [f"--progress={progress}", *proof]
 
+    def _from_counts(self, run: TrainingRun) -> list[str]:
+        """Return the command line of a training from counts, which needs no rows and writes no proof."""
+        parameters = arguments_of(run.parameters.items())
+        command = [*settings.COMMAND, "train", f"--method={run.method}", *parameters, f"--name={run.name}"]
+        return [*command, f"--output={self.result}", "--json", "--", str(self.data)]
+
     def command(self) -> list[str]:
         run: TrainingRun = self.job
+        if run.dataset.counts:
+            return self._from_counts(run)
         # no shell is involved; each value is one argument, so a name that begins with a dash stays a value
         return [
             *settings.COMMAND,

@@ -21,6 +21,7 @@ from octweb.jobs import queue
 from octweb.registry.document.sensitivity_frontier import latest_frontier_context
 from octweb.runs import actions, advice
 from octweb.runs.advice import AdviceAnswers
+from octweb.runs.counted import counted_page
 from octweb.runs.estimate import estimate
 from octweb.runs.forms import TOUCHED, RunForm, carry_values, hidden_values
 from octweb.runs.thresholds import chooses
@@ -57,6 +58,8 @@ def run_new(request: HttpRequest) -> HttpResponse:
     if dataset is None:
         messages.info(request, "A run needs a data set. Upload one, or take a sample.")
         return redirect("datasets:new")
+    if dataset.counts:
+        return counted_page(request, dataset)
     stored = dataset
     dataset = _meant(dataset, data)
     choice = chosen_method(data, dataset)

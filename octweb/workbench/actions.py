@@ -75,7 +75,7 @@ def open_for(
         raise Unprocessable(
             "The data set of this model is gone, and a workbench needs its rows. Open a workbench on another data set."
         )
-    stored.refuse_erased(dataset)
+    stored.refuse_without_rows(dataset)
     values = dict(parameters or {})
     wishes: list[str] = []
     reasons: dict[str, str] = {}

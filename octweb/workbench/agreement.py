@@ -50,7 +50,7 @@ def agreement(model: TreeModel) -> dict[str, Any] | None:
         return None
     step = _step(model)
     if step is None or step.state == StepState.FAILED:
-        return {"state": "not counted"}
+        return {"state": "not counted"} if model.dataset is not None and model.dataset.file else None
     if step.state != StepState.DONE:
         return {"state": "counting"}
     result = step.result

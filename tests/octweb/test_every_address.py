@@ -44,6 +44,7 @@ from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
+from octweb.sources.models import SourceCount
 from octweb.workbench import actions as workbenches
 from octweb.workbench.models import Workbench
 from tests.conftest import ROOT
@@ -63,8 +64,9 @@ STAMP_FIELDS = {"last_login"}
 ELSEWHERE = ("admin/", "accounts/", "static/", "media/")
 
 OWN_PATHS = (str(ROOT).encode(), tempfile.gettempdir().encode() + b"/", str(Path.home()).encode() + b"/")
-# what the owner's small objects do not have: approval, a comparison, rows of the training, a kept incumbent
+# what the owner's small objects do not have: approval, a comparison, rows of the training, a kept incumbent, a source
 ABSENT = (
+    "sources/samples/",
     "v2",
     "api/v1/models/<uuid:pk>/figures/nodes/",
     "runs/<uuid:pk>/trees/",
@@ -138,8 +140,12 @@ def things(owner, media) -> Things:
     ended = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
     workbench = workbenches.open_for(owner=owner, dataset=dataset)
     decision = refused_decision(model)
+    count = SourceCount.objects.create(owner=owner, source="bank", table="loans", name="Loans", target="paid")
     return Things(
         by_prefix={
+            "sources/counts/": str(count.pk),
+            "v1/counts/": str(count.pk),
+            "sources/samples/": str(upload.pk),
             "deleted/": str(gone.pk),
             "delete/<slug:kind>": str(ended.pk),
             "experiments/candidates/": str(experiment.candidates.get().pk),

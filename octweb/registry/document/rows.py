@@ -104,6 +104,13 @@ def rows_of(model: TreeModel) -> DatasetRows | None:
         return None
 
 
+def absence_words(model: TreeModel) -> str:
+    """Return why rows are not available for a model, as a clause."""
+    if model.dataset is not None and model.dataset.counts:
+        return "the model was trained on counts, without rows; the independent check counts it again"
+    return "the rows are gone, too many to read here, or no longer match"
+
+
 class _Document:
     """Wrapper that passes the model to a cached function without becoming part of the cache key."""
 

@@ -103,7 +103,7 @@ def _check_stored_file(dataset: Dataset, record: Record, report: AuditFindings) 
     ):
         return
     try:
-        with dataset.file.open("rb") as stream:
+        with (dataset.file or dataset.counts).open("rb") as stream:
             while piece := stream.read(CHUNK_BYTES):
                 digest.update(piece)
     except (FileNotFoundError, ValueError):

@@ -10,7 +10,7 @@ from typing import Any
 from django.urls import reverse
 
 from octweb.registry.document.claims import claim_badges, claim_of
-from octweb.registry.document.rows import check_claim, example_row
+from octweb.registry.document.rows import absence_words, check_claim, example_row
 from octweb.registry.document.selection import selection_of
 from octweb.registry.document.sensitivity_frontier import frontier_context
 from octweb.registry.lifecycle import actions
@@ -119,6 +119,7 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
         "price_sentence": price_sentence(certificate),
         "plain_scope": plain_scope(certificate),
         "checked": check_claim(model) if scene.inside else None,
+        "absence": absence_words(scene.model),
         "splits": content.splits(model),
         "reach": frontier_context(model),
         "leaf_frontier": content.leaf_frontier(model),

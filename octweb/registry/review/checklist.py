@@ -11,6 +11,7 @@ from octweb.core.faults import DamagedDocument, StoreUnavailable
 from octweb.registry.document import claims
 from octweb.registry.document.difference import ChangedAnswers, Difference, compare_with_served
 from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import absence_words
 from octweb.registry.hooks import column_permissions, item_sources
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.page import performance
@@ -121,7 +122,7 @@ def _better(reviewed: ReviewedModel) -> ChecklistItem:
 def _weak_leaves(reviewed: ReviewedModel) -> ChecklistItem:
     scene = reviewed.scene
     if scene.rows is None:
-        return _make_item("leaves", "cannot be said", "The rows are gone, too many to read here, or no longer match.")
+        return _make_item("leaves", "cannot be said", f"{absence_words(reviewed.model).capitalize()}.")
     points = performance.calibration(scene)
     if not len(scene.part(UNSEEN)):
         return _make_item(

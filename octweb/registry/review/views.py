@@ -18,7 +18,7 @@ from octweb.core.problems import flatten
 from octweb.registry import hooks
 from octweb.registry.document.claims import claim_badges, claim_of
 from octweb.registry.document.model_files import model_file
-from octweb.registry.document.rows import check_claim
+from octweb.registry.document.rows import absence_words, check_claim
 from octweb.registry.document.selection import selection_of
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Family, Recording, ShareLevel, State, TreeModel
@@ -77,6 +77,7 @@ def _render_review(
         "selection": selection_of(model),
         "mistakes": performance.mistakes(scene, performance.chosen_part(scene)),
         "checked": check_claim(model),
+        "absence": absence_words(model),
         "fingerprint": file.fingerprint,
         "certificate": file.certificate,
         "outline": tree_outline(file.tree),

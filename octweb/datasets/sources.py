@@ -1,0 +1,136 @@
+"""Read the sources of rows that the settings name, for users who may count them.
+
+Pages, errors and jobs show the name of a source, and never its address, which may hold a password.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from django.conf import settings
+from django.http import Http404
+
+from trainer.counts.opening import is_database, table_query
+from trainer.errors import DataError
+
+PERMISSION = "sources.use_sources"
+MOST_QUERY = 20_000  # characters of a query
+# variables with the keys of buckets and databases; the address may hold them instead
+KEYS = re.compile(r"^(AWS_|PG[A-Z]+$|GOOGLE_APPLICATION_CREDENTIALS$|AZURE_)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedSource:
+    """A folder, bucket or database of the settings. A user without its groups does not see it."""
+
+    name: str
+    address: str = field(repr=False)
+    groups: tuple[str, ...] = ()
+
+    @property
+    def is_database(self) -> bool:
+        """Whether rows are chosen by a table or a query, and not by a file."""
+        return is_database(self.address)
+
+    @property
+    def kind(self) -> str:
+        """ "database", "bucket" or "folder"."""
+        return "database" if self.is_database else "bucket" if "://" in self.address else "folder"
+
+    def hide(self, text: str) -> str:
+        """Return a text with this source's name in place of its address, path, user and password."""
+        rest = self.address.partition("://")[2] or self.address.partition(":")[2]
+        user, _, password = rest.rpartition("@")[0].partition(":")
+        path = self.address.removeprefix("duckdb:").removeprefix("//")
+        for secret in sorted({self.address, rest, password, unquote(password), path}, key=len, reverse=True):
+            if len(secret) > 1:
+                text = text.replace(secret, self.name if secret in (self.address, path) else "…")
+        return text.replace(f"{user}:…@", "") if user else text
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceRows:
+    """The rows of a source that a user chose: a table or file, a query, or all files of a folder."""
+
+    source: NamedSource
+    table: str = ""
+    query: str = ""
+
+    @property
+    def place(self) -> str:
+        """The address that `trainer.counts.opening.open_source` opens."""
+        if self.source.is_database or not self.table:
+            return self.source.address
+        address, mark, options = (
+            self.source.address.partition("?") if "://" in self.source.address else (self.source.address, "", "")
+        )
+        return f"{address.rstrip('/')}/{self.table}{mark}{options}"
+
+    @property
+    def statement(self) -> str | None:
+        """The query of a database. None for files."""
+        if not self.source.is_database:
+            return None
+        return self.query or table_query(self.table)
+
+    @property
+    def words(self) -> str:
+        """The chosen rows, for people."""
+        if self.query:
+            return f"a query of {self.source.name}"
+        return f"{self.source.name}: {self.table}" if self.table else self.source.name
+
+    def to_json(self) -> dict[str, str]:
+        return {"source": self.source.name, "table": self.table, "query": self.query}
+
+
+def sources_of(user: Any) -> list[NamedSource]:
+    """Return the sources that a user may count, by name."""
+    named = [NamedSource(name=name, **entry) for name, entry in sorted(settings.SECRET_SOURCES.items())]
+    if user.is_staff or not named:
+        return named
+    if not user.has_perm(PERMISSION):
+        return []
+    groups = set(user.groups.values_list("name", flat=True))
+    return [source for source in named if not source.groups or groups & set(source.groups)]
+
+
+def source_of(user: Any, name: str) -> NamedSource:
+    """Return a source that a user may count. Raises Http404, the same one if the source does not exist."""
+    for source in sources_of(user):
+        if source.name == name:
+            return source
+    raise Http404("There is no source with this name, or you may not use it. Ask an administrator.")
+
+
+def chosen_rows(user: Any, record: Mapping[str, Any]) -> SourceRows:
+    """Return the rows that a record of `SourceRows.to_json` names. Raises Http404, and DataError for a wrong choice."""
+    source = source_of(user, str(record.get("source", "")))
+    table = str(record.get("table") or "").strip()
+    query = str(record.get("query") or "").strip()
+    if table and query:
+        raise DataError("Choose a table or write a query, not both.")
+    if query and not source.is_database:
+        raise DataError(f"'{source.name}' has files, so it takes no query. Choose a file.")
+    if source.is_database and not (table or query):
+        raise DataError(f"'{source.name}' is a database. Choose a table, or write a query.")
+    if len(query) > MOST_QUERY:
+        raise DataError(
+            f"The query has {len(query):,} characters, but at most {MOST_QUERY:,} are possible. Shorten it."
+        )
+    if "\x00" in table + query:
+        raise DataError("A name and a query must not contain the character 0. Remove it.")
+    if not source.is_database and table and (table.startswith("/") or {"..", ""} & set(Path(table).parts)):
+        raise DataError(f"'{table[:80]}' is not a file of '{source.name}'. Choose one of the list.")
+    return SourceRows(source=source, table=table, query=query)
+
+
+def keys() -> dict[str, str]:
+    """Return the environment variables that only processes which read sources get."""
+    return {name: value for name, value in os.environ.items() if KEYS.search(name)}

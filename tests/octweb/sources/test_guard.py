@@ -1,0 +1,55 @@
+"""A query of a user reads its database, and nothing else of the server."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.counts.database import QueryGuard
+from trainer.counts.opening import list_tables, open_source
+from trainer.counts.sample import read_sample
+from trainer.errors import DataError
+
+GUARD = QueryGuard(seconds=10)
+
+
+def test_guarded_query_reads_no_file(places):
+    folder, database = places
+    query = f"SELECT * FROM '{folder / 'a.parquet'}'"
+    assert len(read_sample(f"duckdb:{database}", query=query, most=5)) == 5
+    with pytest.raises(DataError, match="disabled"):
+        read_sample(f"duckdb:{database}", query=query, guard=GUARD)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1) AS a; DROP TABLE loans; SELECT * FROM (SELECT 1",
+        "DROP TABLE loans",
+        "SET enable_external_access = true",
+        "COPY loans TO '/tmp/stolen.csv'",
+        "SELECT * FROM loans) AS a LIMIT 1 -- ",
+    ],
+)
+def test_sample_is_of_one_select_only(places, query):
+    _, database = places
+    try:
+        rows = read_sample(f"duckdb:{database}", query=query, guard=GUARD, most=5)
+    except DataError:
+        rows = None
+    assert rows is None or len(rows) <= 5
+    with open_source(f"duckdb:{database}", query="SELECT count(*) AS n FROM loans") as source:
+        assert next(source.pieces()).rows.column("n").to_pylist() == [400]
+
+
+def test_tables_and_files_are_listed(places):
+    folder, database = places
+    assert list_tables(f"duckdb:{database}") == ["main.loans"]
+    assert list_tables(str(folder)) == ["a.parquet", "b.parquet"]
+
+
+def test_sample_of_a_folder_has_rows_of_each_file(places):
+    folder, _ = places
+    sample = read_sample(str(folder), most=20)
+    assert len(sample) == 20
+    first = read_sample(str(folder / "a.parquet"), most=10).column("income").to_pylist()
+    assert sample.column("income").to_pylist()[:10] == first
