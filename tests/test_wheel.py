@@ -88,6 +88,30 @@ def test_what_the_library_alone_needs_is_what_the_page_says():
     assert {plain(owners[name][0]) for name in imported("trainer") - {"mlflow", "plotly", "dask"}} == said
 
 
+@pytest.mark.parametrize("kind", ["package", "file", "folder", "overwritten"])
+def test_foreign_trainer_is_refused_with_its_place(tmp_path, kind):
+    """The package `trainer` of the index before ours on the path, a file or folder of the user, or files over ours."""
+    content = 'raise RuntimeError("must not run")\n'
+    place = tmp_path / ("trainer.py" if kind == "file" else "trainer")
+    if kind == "file":
+        place.write_text(content)
+    else:
+        place.mkdir()
+    if kind in ("package", "overwritten"):
+        place = place / "__init__.py"
+        place.write_text(content)
+        (place.parent / "version.py").write_text('VERSION = "0.1.0"\n' if kind == "overwritten" else "")
+    (tmp_path / "octweb").symlink_to(ROOT / "octweb")
+    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; import octweb"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(
+        f"ImportError: octweb needs its own package 'trainer', but Python finds another one: {place}."
+    )
+    assert "pip uninstall trainer" in last
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("package", ["trainer", "octweb"])
 def test_the_wheel_needs_every_package_that_is_imported(package):
