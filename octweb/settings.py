@@ -352,6 +352,7 @@ SPECTACULAR_SETTINGS = {
         "octweb.core.parameters.document_refusals",
         "octweb.core.idempotency.document_keys",
         "octweb.serving.summaries.add_summaries",
+        "octweb.serving.examples.add_examples",
     ],
     "ENUM_NAME_OVERRIDES": {
         "ModelState": "octweb.registry.models.State",

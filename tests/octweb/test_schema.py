@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
 import schemathesis
-from django.core.files.base import ContentFile
 from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
 from django.db import transaction
@@ -19,18 +17,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from octweb.batch import actions as batch
-from octweb.challengers import actions as challengers
-from octweb.datasets import actions as datasets
-from octweb.experiments import actions as experiments
-from octweb.registry.lifecycle import actions as registry
-from octweb.registry.models import TreeModel
-from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
-from octweb.workbench import actions as workbenches
 from octweb.workbench import api
-from tests.octweb.runs.conftest import CSV
-from tests.octweb.small_models import trained
+from tests.octweb.api_objects import ids
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -39,35 +28,6 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 @pytest.mark.slow
 def test_the_document_is_made_without_a_warning(capsys):
     call_command("spectacular", "--fail-on-warn", "--validate", "--file=/dev/null")
-
-
-def served_model(owner, staff, dataset) -> TreeModel:
-    """Return a model that is approved and served, in version 1."""
-    model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="served")
-    registry.ask_for_approval(model, by=owner)
-    return registry.approve(model, by=staff, publish=True)
-
-
-def ids(owner, staff) -> dict[str, str]:
-    """Return the id of one object of each kind, by the first part of its URL, so that few requests get a 404."""
-    dataset = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
-    model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t")
-    rows = ContentFile(CSV.encode(), name="rows.csv")
-    experiment = experiments.start(
-        owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, test_share=0.2
-    )
-    served = served_model(owner, staff, dataset)
-    challengers.name_challenger(served, model, by=owner)
-    return {
-        "v2": served.family.name,
-        "experiments": str(experiment.pk),
-        "workbenches": str(workbenches.open_for(owner=owner, dataset=dataset).pk),
-        "predictions": str(batch.enqueue(owner=owner, model=model, file=rows, source_name="rows.csv").pk),
-        "datasets": str(dataset.pk),
-        "runs": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
-        "models": str(model.pk),
-        "tokens": create_token(owner=owner, name="other")[0].token_key,
-    }
 
 
 def attack(operation: Any, known: dict[str, str], headers: dict[str, str], examples: int) -> int:

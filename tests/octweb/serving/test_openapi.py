@@ -8,12 +8,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from django.urls import URLPattern
 
 from octweb.core.model_schema import components, openapi
-from octweb.core.parameters import schema_document
 from octweb.registry.document.model_files import document_of
 from octweb.serving import v2_urls
 from tests.conftest import ROOT
@@ -25,35 +23,6 @@ OPERATIONS = Path(__file__).with_name("operations.txt")
 # JSON whose members depend on what the owner wrote, or on the protocol's extension
 UNTYPED = {"models_dossier", "v2_model_config", "v2_version_model_config"}
 TREES = sorted((ROOT / "docs" / "methods" / "trees").glob("*.json"))
-
-
-def json_schema(schema: Any) -> Any:
-    """Return a schema of OpenAPI 3.0 as a JSON Schema of draft 4, which knows no `nullable`."""
-    if isinstance(schema, list):
-        return [json_schema(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    plain = {key: json_schema(part) for key, part in schema.items() if key != "nullable"}
-    return {"anyOf": [plain, {"type": "null"}]} if schema.get("nullable") is True else plain
-
-
-@pytest.fixture(scope="module")
-def document() -> dict[str, Any]:
-    return schema_document()
-
-
-@pytest.fixture(scope="module")
-def complaints(document):
-    """Provide a function that lists where a value violates a schema of the document."""
-    known = json_schema(document["components"])
-
-    def find(schema: dict[str, Any], value: Any) -> list[str]:
-        whole = json_schema(schema) | {"components": known}
-        return [
-            f"{list(e.absolute_path)}: {e.message}"[:300] for e in jsonschema.Draft4Validator(whole).iter_errors(value)
-        ]
-
-    return find
 
 
 def answer_schema(document, path: str, method: str = "get") -> dict[str, Any]:

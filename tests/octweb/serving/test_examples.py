@@ -1,0 +1,176 @@
+"""The examples of the OpenAPI document are real calls and fit their own schemas.
+
+`OCTWEB_WRITE_EXAMPLES=1 pytest tests/octweb/serving/test_examples.py -k real_calls` writes them again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, NamedTuple
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import transaction
+
+from octweb.core.parameters import schema_document
+from octweb.serving.examples import FILE, JSON, TAGS
+from tests.octweb.api_objects import ids
+from tests.octweb.runs.conftest import CSV
+
+EXAMPLES = json.loads(FILE.read_text(encoding="utf-8"))
+MAX_BYTES = 6_000  # of an answer; of larger ones, such as figures, the schema says more than an example
+ROW = {"width": 0.5, "height": 0, "colour": "red"}
+TENSORS = [
+    {"name": "width", "shape": [1], "datatype": "FP64", "data": [0.5]},
+    {"name": "height", "shape": [1], "datatype": "FP64", "data": [0]},
+    {"name": "colour", "shape": [1], "datatype": "BYTES", "data": ["red"]},
+]
+# the bodies of the calls that have one, by operation
+BODIES: dict[str, Any] = {
+    "datasets_partial_update": {"name": "Loans of 2026", "target": "class"},
+    "experiments_create": lambda known: {
+        "dataset": known["datasets"],
+        "candidates": [{"method": "cart", "parameters": {"depth": 2}}, {"method": "exact", "parameters": {"depth": 2}}],
+        "folds": 3,
+    },
+    "runs_create": lambda known: {"dataset": known["datasets"], "method": "exact", "parameters": {"depth": 2}},
+    "models_predict": {"rows": [ROW]},
+    "models_explain": {"rows": [ROW]},
+    "models_on_predict": {"rows": [ROW]},
+    "models_shares_create": {"username": "sam", "level": "read"},
+    "models_review_create": {"action": "ask"},
+    "models_oversight_review": {"finding": "The shares of all leaves are as in the training rows."},
+    "workbenches_good_trees_create": {"slack": "0.1"},
+    "tokens_create": {"name": "nightly job", "scope": "predict"},
+    "invocations": {"dataframe_records": [ROW]},
+    "v2_model_infer": {"inputs": TENSORS},
+    "v2_version_model_infer": {"inputs": TENSORS},
+    "v2_repository_index": {"ready": True},
+    "workbenches_create": lambda known: {"dataset": known["datasets"]},
+    "workbenches_edits_create": {"add": ["forbid root width"]},
+}
+# the forms of the calls that send a file, whose examples show the answer alone
+FORMS: dict[str, Any] = {
+    "datasets_create": lambda known: {"file": rows_file(), "name": "Loans", "target": "class"},
+    "datasets_versions_create": lambda known: {"file": rows_file()},
+    "predictions_create": lambda known: {"file": rows_file(), "model": known["models"]},
+}
+QUERIES = {"datasets_erase_find": "?column=colour&value=red"}
+# operations of a served model; the others get a draft
+SERVED = {
+    "models_life", "models_oversight", "models_oversight_review", "models_figures_life_leaves_retrieve", "models_watch",
+    "models_publish_destroy",
+}  # fmt: skip
+# what differs from call to call: ids, moments, durations, keys
+VARYING = [
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "6f1c1f0e-2b9a-4c53-9d0a-3f6f0c8e7a11"),
+    (re.compile(r"\b20\d\d-\d\d-\d\dT[0-9:.]+(?:Z|\+00:00)"), "2026-11-28T09:30:00Z"),
+    (re.compile(r"\b20\d\d-\d\d-\d\d\b(?!T)"), "2026-11-28"),
+    (re.compile(r"\btestserver\b"), "trees.example.org"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9"),
+]  # fmt: skip
+
+
+class Call(NamedTuple):
+    """An operation of the document."""
+
+    name: str
+    method: str
+    path: str
+    answers: dict[str, Any]
+
+
+def calls(document: dict[str, Any]) -> list[Call]:
+    return [
+        Call(operation["operationId"], method, path, operation["responses"])
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if method in ("get", "post", "put", "patch", "delete")
+    ]
+
+
+def rows_file() -> SimpleUploadedFile:
+    return SimpleUploadedFile("loans.csv", CSV.encode(), "text/csv")
+
+
+def address_of(call: Call, known: dict[str, str]) -> str:
+    kind = call.path.removeprefix("/api/v1/").strip("/").split("/")[0]
+    own = known["served"] if call.name in SERVED else known.get(kind, "-")
+    values = {"version": "1", "name": known["v2"], "node": "0", "number": "1", "id": own, "key": own}
+    return re.sub(r"{(\w+)}", lambda place: values.get(place[1], "-"), call.path) + QUERIES.get(call.name, "")
+
+
+def plain(value: Any) -> Any:
+    """Return JSON with fixed values for what varies."""
+    text = json.dumps(value)
+    for pattern, fixed in VARYING:
+        text = pattern.sub(fixed, text)
+    return json.loads(text)
+
+
+def example_of(client: Any, call: Call, known: dict[str, str]) -> dict[str, Any] | None:
+    """Make the call, and return its example, or None if it does not succeed with these objects."""
+    send = getattr(client, call.method)
+    address = address_of(call, known)
+    body = BODIES.get(call.name)
+    body = body(known) if callable(body) else body
+    if call.name in FORMS:
+        response = send(address, FORMS[call.name](known), format="multipart")
+    else:
+        response = send(address) if body is None else send(address, body, format="json")
+    if response.status_code >= 300 or str(response.status_code) not in call.answers:
+        return None
+    example: dict[str, Any] = {"status": response.status_code}
+    if body is not None:
+        example["request"] = plain(body)
+    if response.get("Content-Type", "").startswith(JSON) and len(response.content) <= MAX_BYTES:
+        example["answer"] = plain(response.json())
+    return example if len(example) > 1 else None
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_examples_are_real_calls(owner, staff, stranger, media, client_of, settings):
+    settings.MAX_QUEUED_RUNS = 1_000
+    known = ids(owner, staff)
+    client = client_of(owner)
+    found = {}
+    for call in calls(schema_document()):
+        with transaction.atomic():
+            example = example_of(client, call, known)
+            transaction.set_rollback(True)
+        if example is not None:
+            found[call.name] = example
+    if os.environ.get("OCTWEB_WRITE_EXAMPLES"):
+        FILE.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        return
+    assert {name: shape(example) for name, example in found.items()} == {n: shape(e) for n, e in EXAMPLES.items()}
+
+
+def shape(example: dict[str, Any]) -> tuple[int, Any, Any]:
+    """Return what a call must repeat: status, request, and the members of the answer."""
+    answer = example.get("answer")
+    return example["status"], example.get("request"), sorted(answer) if isinstance(answer, dict) else type(answer)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_example_fits_its_schema(document, complaints, name):
+    example = EXAMPLES[name]
+    operation = next(o for v in document["paths"].values() for o in v.values() if o.get("operationId") == name)
+    places = {"request": operation.get("requestBody", {}), "answer": operation["responses"][str(example["status"])]}
+    for part in example.keys() & places.keys():
+        content = places[part]["content"][JSON]
+        assert content["example"] == example[part]
+        assert complaints(content["schema"], example[part]) == []
+
+
+def test_every_tag_has_a_description(document):
+    used = {tag for call in calls(document) for tag in document["paths"][call.path][call.method]["tags"]}
+    assert used == set(TAGS) == {tag["name"] for tag in document["tags"]}
+    assert document["servers"]
+
+
+def test_examples_contain_no_token():
+    assert re.findall(r"\b[0-9a-f]{64}\b", json.dumps(EXAMPLES).replace(VARYING[-1][1], "")) == []
