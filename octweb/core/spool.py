@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -74,7 +74,7 @@ class SpoolWriter:
         self._full = False
         self._schemas: set[bytes] = set()
         self._stream = uuid.uuid4()
-        self._folder: Path | None = None
+        self._root: Any = None  # settings.DATA_DIR of the open file
 
     def append(self, kind: FrameKind, body: bytes, rows: int, schema: tuple[bytes, bytes]) -> None:
         """Write a frame. Precede it with the schema (key and content) if the file does not contain it yet.
@@ -88,7 +88,7 @@ class SpoolWriter:
                     "There is no answer, because the server has no room for its record. Try again later; tell an administrator."
                 )
             try:
-                if self._fd < 0 or self._is_old() or self._folder != folder():
+                if self._fd < 0 or self._is_old() or self._root is not settings.DATA_DIR:
                     self._open_next()
                 parts = frame(kind, body, self._seq, rows)
                 if schema[0] not in self._schemas:
@@ -143,10 +143,10 @@ class SpoolWriter:
 
     def _open_next(self) -> None:
         self._end(FrameKind.CONTINUED)
-        self._folder = folder()
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._root = settings.DATA_DIR  # compared by identity, because building a path takes as long as the write
+        folder().mkdir(mode=0o700, parents=True, exist_ok=True)
         self._part += 1
-        path = self._folder / f"{self._stream.hex}-{self._part:06d}{SUFFIX}"
+        path = folder() / f"{self._stream.hex}-{self._part:06d}{SUFFIX}"
         hidden = path.with_suffix(".new")  # the collector ignores this name until the file is locked
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
         self._fd = os.open(hidden, flags, 0o600)

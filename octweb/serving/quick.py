@@ -64,6 +64,8 @@ FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseEr
 LOOKED = "octweb.looked"  # marks a request in its environment as already checked here
 ROUTES = {"v1": "api/v1/models/<uuid:pk>/predict/", "v2": "v2/models/<str:name>/infer"}
 NOTHING: tuple[str, ...] = ()
+NO_ID = "(decision) "  # takes the place of the id in cached answers; a served name has no such characters
+NO_FIRST = Ids(NO_ID, 1).first.encode()
 SINGLE_TAIL = b'}],"notes":[]}'
 
 HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
@@ -377,7 +379,9 @@ def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str 
     if matrix is not None:
         leaves = served_model.tree.tree.apply(matrix)
         is_plain = request.id is None and tuple(request.outputs) == DEFAULT_OUTPUTS
-        if len(leaves) == 1 and is_plain and served_model.recorder is None:
+        if len(leaves) == 1 and is_plain and served_model.recorder is not None:
+            return Answer(matrix, leaves, unusual, partial(_recorded_tensor, served_model, request, leaves))
+        if len(leaves) == 1 and is_plain:
             key = "v2", int(leaves[0])
             if key not in served_model.singles:
                 served_model.singles[key] = _tensors_answer(served_model, request, leaves, NOTHING, None)
@@ -392,6 +396,16 @@ def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str 
         notes = predictions.notes
         unusual = predictions.unusual_cells()
     return Answer(matrix, leaves, unusual, partial(_tensors_answer, served_model, request, leaves, notes))
+
+
+def _recorded_tensor(served_model: ServedModel, request: Request, leaves: np.ndarray, ids: Ids | None) -> bytes:
+    """Return the response to one ordinary recorded row with the usual outputs: cached bytes, with the id of its decision."""
+    if ids is None:
+        return _tensors_answer(served_model, request, leaves, NOTHING, None)
+    key = "v2 recorded", int(leaves[0])
+    if key not in served_model.singles:
+        served_model.singles[key] = _tensors_answer(served_model, request, leaves, NOTHING, Ids(NO_ID, 1))
+    return served_model.singles[key].replace(NO_FIRST, ids.first.encode(), 1)
 
 
 def _tensors_answer(
