@@ -25,7 +25,7 @@ from trainer.cli.training import (
 from trainer.counts.folder import holds_counts, read_counts
 from trainer.counts.train import METHOD as COUNTED
 from trainer.counts.train import train_counts
-from trainer.data.inspection import tree_warnings
+from trainer.data.inspection import leak_warning, tree_warnings
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.base import Method
@@ -114,6 +114,9 @@ def _train_from_rows(options: Options, interrupts: Interrupts) -> None:
     if options["sha256"]:
         _check_digest(Path(options["data"]), options["sha256"])
     table, labels, report = read_data(options)
+    leak = leak_warning(table, labels)
+    if leak:
+        _warn(leak)
     start = read_model(options["warm_start"]).tree if options["warm_start"] else None
     request, earned = as_costs(TrainRequest(table=table, labels=labels, method=method.id, parameters=raw))
     request = replace(
@@ -135,13 +138,18 @@ def _train_from_rows(options: Options, interrupts: Interrupts) -> None:
         note(result.certificate.note)
     warnings = tree_warnings(result.tree)
     for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        _warn(warning)
     if options["json"]:
         record = result.summary | summary_members(result.model)
-        record |= {"expected": asdict(expected), "rows_dropped": report.rows_dropped, "warnings": warnings}
+        record |= {"expected": asdict(expected), "rows_dropped": report.rows_dropped}
+        record |= {"warnings": ([leak] if leak else []) + warnings}
         print(json.dumps(record, allow_nan=False))
     else:
         _print_tree(result.model, result.certificate, result.summary)
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
 
 
 def _estimate(method: Method, request: TrainRequest, classes: int) -> FitEstimate:

@@ -26,7 +26,7 @@ from trainer.data.parsing.guess import UNKNOWN_FORM
 from trainer.data.parsing.infer import GuessedColumn, may_number_rows, numbers_rows, stray_words
 from trainer.data.parsing.reading import ColumnParsing
 from trainer.data.parsing.words import is_missing_word
-from trainer.data.profile import Profile
+from trainer.data.profile import Profile, profile
 from trainer.errors import list_names
 from trainer.table import Column, ColumnKind, Labels, RowNaming, Table
 from trainer.tree.nodes import Tree
@@ -38,6 +38,7 @@ LOW = "low"
 SEVERITIES = (HIGH, MEDIUM, LOW)
 LEAK_SHARE = 0.98  # a leak classifies at least this share of the rows correctly
 LEAK_RATIO = 0.1  # a leak leaves at most this share of the baseline's errors
+MOST_LEAK_CELLS = 5_000_000  # larger tables are not searched for leaks before a training
 FEWEST_ROWS = 20  # in smaller tables, a column may predict the class by chance
 ROWS_FOR_EACH_VALUE = 20  # with fewer rows per value, a column could memorise the rows
 COMMON_CLASS = 0.8
@@ -504,6 +505,21 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
             mend={"column": column.name, "role": "ignored"},
             if_nothing="The tree repeats this column. If new rows do not have it before the outcome, the tree cannot be used.",
         )
+
+
+def leak_warning(table: Table, labels: Labels) -> str:
+    """Return a warning about columns that alone give the class of nearly all rows; "" if there are none, or too many cells to look."""
+    if not len(table) or len(table) * len(table.columns) > MOST_LEAK_CELLS:
+        return ""
+    leaks = list(_leaks(table, labels, profile(table, labels)))
+    if not leaks:
+        return ""
+    shown = "; ".join(f"'{leak.column}': {leak.figure.partition(' by this')[0]}" for leak in leaks[:SHOWN])
+    more = f"; and {len(leaks) - SHOWN} more" if len(leaks) > SHOWN else ""
+    return (
+        f"A single column gives the class of nearly all rows ({shown}{more}). Was it known before the outcome? "
+        f"If not, leave it out, for example with --ignore '{leaks[0].column}'."
+    )
 
 
 def _mixed_units(data: Table) -> Iterable[IntakeFinding]:

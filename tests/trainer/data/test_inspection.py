@@ -19,7 +19,7 @@ import trainer
 from trainer.check.recount.check import verify
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspect_table import inspect, inspect_raw
-from trainer.data.inspection import tree_warnings
+from trainer.data.inspection import leak_warning, tree_warnings
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.infer import may_number_rows, numbers_rows
@@ -708,3 +708,16 @@ def test_class_of_one_row_is_found(tmp_path):
     path = table_of(tmp_path / "t.csv", y=["ab"[i % 2] for i in range(N - 1)] + ["Total"])
     own = next(finding for finding in inspect(path, target="y") if finding.kind == "rare_class")
     assert own.figure == "one class with one row: Total"
+
+
+def test_leak_warning_names_columns_and_rows(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [f"{i % 7},{'XY'[i % 3 == 0]},{'' if i % 3 else '2025-01-05'},{'bg'[i % 3 == 0]}" for i in range(60)]
+    path.write_text("\n".join(["age,code,closed,outcome", *lines]) + "\n")
+    table, labels, _ = load(path, target="outcome", ignore=[])
+    words = leak_warning(table, labels)
+    assert "'code': 60 of 60 rows right" in words
+    assert "--ignore 'code'" in words
+    assert "'age'" not in words
+    kept, labels, _ = load(path, target="outcome", ignore=["code", "closed"])
+    assert leak_warning(kept, labels) == ""
