@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
@@ -201,7 +202,7 @@ class BatchPredictionViewSet(
             return [MultiPartParser()]
         return [StrictJSONParser()]
 
-    def get_queryset(self):
+    def get_queryset(self) -> QuerySet:
         query = self.request.query_params
         jobs = self._open_to_caller().visible_to(self.request.user)
         if status := query.get("status"):

@@ -107,7 +107,7 @@ class UploadForm(SaidForm):
     def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         models = TreeModel.objects.callable_by(user).defer("document").select_related("family")
-        self.fields["model"].queryset = models  # type: ignore[attr-defined]
+        self.fields["model"].queryset = models
         self.fields["file"].widget.attrs["accept"] = ".csv,.gz,.tsv,.txt,.xlsx,.parquet,.arrow,.feather"
 
 

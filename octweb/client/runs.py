@@ -44,7 +44,7 @@ class SearchProgress:
     def of(cls, record: Mapping[str, Any]) -> SearchProgress:
         """Create a SearchProgress from a progress record of the API."""
         known = {name: record.get(name) for name in ("incumbent", "bound", "gap", "leaves")}
-        return cls(seconds=float(record.get("t", 0.0)), phase=str(record.get("phase", "")), data=record, **known)  # type: ignore[arg-type]
+        return cls(seconds=float(record.get("t", 0.0)), phase=str(record.get("phase", "")), data=record, **known)
 
 
 class RemoteRun(RemoteJob):

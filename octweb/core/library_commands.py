@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
 
+from django.core.management import CommandParser
 from django.core.management.base import BaseCommand, CommandError
 
 from trainer.cli import command as library
@@ -21,10 +23,10 @@ def django_command(name: str) -> type[BaseCommand]:
         help = command.HELP
         requires_system_checks: tuple[str, ...] = ()
 
-        def add_arguments(self, parser):
+        def add_arguments(self, parser: CommandParser) -> None:
             command.add_arguments(parser)
 
-        def handle(self, *args, **options):
+        def handle(self, *args: Any, **options: Any) -> None:
             out = options.get("stdout") or sys.stdout
             errors = options.get("stderr") or sys.stderr
             try:

@@ -1,5 +1,9 @@
 """Parse JSON bodies of the API strictly, based on orjson."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from django.conf import settings
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
@@ -14,7 +18,7 @@ class BodyTooLarge(APIException):
     default_code = "too_large"
 
 
-def limited(stream) -> bytes:
+def limited(stream: Any) -> bytes:
     """Read the whole body. Raises BodyTooLarge if it exceeds the limit."""
     limit = settings.MAX_PREDICT_BYTES
     body = stream.read(limit + 1)
@@ -28,7 +32,7 @@ class StrictJSONParser(BaseParser):
 
     media_type = "application/json"
 
-    def parse(self, stream, media_type=None, parser_context=None):
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: dict[str, Any] | None = None) -> Any:
         body = limited(stream)
         try:
             return strict_json.loads(body)
@@ -41,5 +45,5 @@ class StrictJSONParser(BaseParser):
 class BytesParser(BaseParser):
     """Parser that returns the unparsed body. Subclasses set the media type."""
 
-    def parse(self, stream, media_type=None, parser_context=None):
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: dict[str, Any] | None = None) -> Any:
         return limited(stream)

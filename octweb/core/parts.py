@@ -29,7 +29,7 @@ class ServicePart:
     command: list[str]
     environment: dict[str, str]
     starts: list[float] = field(default_factory=list)
-    process: subprocess.Popen = field(init=False)
+    process: subprocess.Popen[bytes] = field(init=False)
 
     def start(self, *, quiet: bool = False) -> None:
         """Start the process in its own session. Ctrl-C then reaches only the parent, which ends all parts in order."""
@@ -45,7 +45,7 @@ class ServicePart:
         return len(self.starts) < MOST_STARTS
 
 
-def end(processes: list[subprocess.Popen]) -> None:
+def end(processes: list[subprocess.Popen[bytes]]) -> None:
     """Terminate all processes. Kill those that still run after the grace period."""
     for process in processes:
         if process.poll() is None:

@@ -3,8 +3,14 @@
 `ownership` decides which objects are visible.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
 
 MAX_NAME = 60  # an error quotes at most this many characters of a parameter's name
 MAX_NAMES = 10
@@ -15,7 +21,7 @@ class SignedIn(BasePermission):
 
     message = "Sign in, or send a token: Authorization: Token … or Bearer …"
 
-    def has_permission(self, request, view) -> bool:
+    def has_permission(self, request: Request, view: APIView) -> bool:
         if not (request.user and request.user.is_authenticated and request.user.is_active):
             return False
         if not is_limited(request.auth) or getattr(view, "predict_scope", False):
@@ -24,7 +30,7 @@ class SignedIn(BasePermission):
         return False
 
 
-def is_limited(token) -> bool:
+def is_limited(token: Any) -> bool:
     """Return whether a token has fewer rights than its user. A session (None) has all of them."""
     return getattr(token, "scope", "full") != "full"
 
@@ -35,7 +41,7 @@ class KnownParameters(BasePermission):
     The view declares them in `query_parameters`; otherwise the OpenAPI document does.
     """
 
-    def has_permission(self, request, view) -> bool:
+    def has_permission(self, request: Request, view: APIView) -> bool:
         sent = set(request.query_params)
         if not sent or request.method == "OPTIONS":
             return True

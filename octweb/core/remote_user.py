@@ -27,7 +27,7 @@ class ProxyUserBackend(RemoteUserBackend):
     """Backend of users whom the proxy names. Unknown names get no account, unless OCTWEB_REMOTE_USER_CREATE is 1."""
 
     @property
-    def create_unknown_user(self) -> bool:  # type: ignore[override]
+    def create_unknown_user(self) -> bool:
         return bool(settings.REMOTE_USER_CREATE)
 
     def configure_user(self, request: HttpRequest | None, user: Any, created: bool = True) -> Any:
@@ -54,7 +54,7 @@ class ProxyUserMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         name = self._proved_name(request)
         if not name or request.user.get_username() != name:
-            user = ProxyUserBackend().authenticate(request, remote_user=name) if name else None  # type: ignore[arg-type]
+            user = ProxyUserBackend().authenticate(request, remote_user=name) if name else None
             if user is not None and self._give_role(request, user):
                 auth.login(request, user, backend=BACKEND)
             elif request.session.get(auth.BACKEND_SESSION_KEY) == BACKEND:

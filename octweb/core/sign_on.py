@@ -97,7 +97,7 @@ class SignOnBackend(OIDCAuthenticationBackend):
         """Read nothing from the provider yet: Django makes a backend for each request with a session."""
         self.UserModel = auth.get_user_model()
 
-    def authenticate(self, request: HttpRequest, nonce: str, code_verifier: str) -> Any:  # type: ignore[override]
+    def authenticate(self, request: HttpRequest, nonce: str, code_verifier: str) -> Any:
         for name in ("OIDC_OP_TOKEN_ENDPOINT", "OIDC_OP_USER_ENDPOINT", "OIDC_RP_CLIENT_ID", "OIDC_RP_CLIENT_SECRET"):
             setattr(self, name, library_setting(name))
         return super().authenticate(request, nonce=nonce, code_verifier=code_verifier)

@@ -17,7 +17,7 @@ READ_SECONDS = 60
 ATTEMPTS = 4
 
 
-def _said_clearly(method: Callable) -> Callable:
+def _said_clearly(method: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a storage method: convert errors of the client library to StoreUnavailable."""
 
     @functools.wraps(method)

@@ -33,7 +33,7 @@ def client_address(request: HttpRequest) -> str | None:
 
     None if there is none (a Unix socket, a sign-in without a request), or if the header is invalid.
     """
-    address = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
+    address = BaseThrottle().get_ident(request)
     try:
         return str(ip_address(address or ""))
     except ValueError:
@@ -152,7 +152,7 @@ WINDOWS = Windows()
 
 @lru_cache(maxsize=64)
 def _parse_rate(text: str) -> tuple[int, int]:
-    return SimpleRateThrottle.parse_rate(None, text)  # type: ignore[arg-type]
+    return SimpleRateThrottle.parse_rate(None, text)
 
 
 def rate(scope: str) -> tuple[int, int]:

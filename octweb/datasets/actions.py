@@ -67,7 +67,7 @@ class MovableFile(File):
         return str(self._path)
 
 
-def stage(*, owner, file: BinaryIO, source_name: str, reading: ReadOptions | None = None) -> Upload:
+def stage(*, owner: Any, file: BinaryIO, source_name: str, reading: ReadOptions | None = None) -> Upload:
     """Store an uploaded file and its rows until the user confirms the upload. Return the upload.
 
     Raises DataError, and stores nothing, if the file cannot be read.
@@ -132,7 +132,7 @@ def outlook(upload: Upload, choice: ColumnChoice) -> Outlook:
 
 def create(
     *,
-    owner,
+    owner: Any,
     file: BinaryIO,
     source_name: str,
     name: str = "",

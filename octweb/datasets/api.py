@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import FileResponse, StreamingHttpResponse
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -64,14 +65,14 @@ class DatasetViewSet(
     ordering_fields = {"created": "created", "name": "name", "rows": "rows"}
     parser_classes = [StrictJSONParser]
 
-    def get_parsers(self):
+    def get_parsers(self) -> list[Any]:
         # each operation has one content type, so that the OpenAPI document lists only what works
         operation = getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post")
         if operation in ("create", "new_version"):
             return [MultiPartParser()]
         return [StrictJSONParser()]
 
-    def get_queryset(self):
+    def get_queryset(self) -> QuerySet:
         datasets = Dataset.objects.visible_to(self.request.user).select_related("owner")
         name = self.request.query_params.get("name", "").replace("\x00", "")
         return datasets.filter(name__icontains=name) if name else datasets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from octweb.datasets import actions
 from octweb.datasets.choice import ColumnChoice
@@ -11,7 +12,7 @@ from trainer.data.samples import SAMPLES, csv_text
 from trainer.table import ColumnKind
 
 
-def load(*, owner, slug: str) -> Dataset:
+def load(*, owner: Any, slug: str) -> Dataset:
     """Return the sample as a data set of `owner`; store it if there is none yet.
 
     Raises KeyError for an unknown slug.

@@ -43,7 +43,7 @@ class ChangedForms(DataError):
     """
 
 
-def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str, as_it_is: bool = False) -> Dataset:
+def new_version(dataset: Dataset, *, owner: Any, file: BinaryIO, source_name: str, as_it_is: bool = False) -> Dataset:
     """Create the next version of `dataset` from a file. Raises DataError, and stores nothing, if the columns differ.
 
     Unless `as_it_is` is set, raises ChangedForms if units or spellings seem to have changed.

@@ -38,7 +38,7 @@ def rows_of_body(kind: str, body: Any) -> list[LaterRow]:
         try:
             rows.append(_row(kind, record))
         except ValidationError as error:
-            errors |= {f"rows[{place}].{name}": text for name, text in error.detail.items()}  # type: ignore[union-attr]
+            errors |= {f"rows[{place}].{name}": text for name, text in error.detail.items()}
         if len(errors) >= MAX_ERRORS:
             break
     if errors:

@@ -25,7 +25,7 @@ from octweb.decisions.erasing import erase_old
 from octweb.decisions.models import Block, DecisionHead, Kind, RecordStream, SpoolPart
 from octweb.decisions.silently import AnsweredRows, add_silent_answers
 from octweb.dossier.keys import signing_key
-from octweb.registry.prediction.recording import ID_DIGITS, ROWS_HEAD
+from octweb.registry.prediction.recording import ID_DIGITS, ROWS_HEAD, new_id
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ def _end(head: DecisionHead, stream: RecordStream, read: Read, size: int) -> Non
         return
     stream.end = "cut"
     now = time.time_ns()
-    key = uuid.UUID(bytes=adding.new_id(now))
+    key = uuid.UUID(bytes=new_id(now))
     payload = {
         "kind": str(Kind.ENDED),
         "id": str(key),

@@ -38,7 +38,7 @@ OPEN = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 def start(
     *,
-    owner,
+    owner: Any,
     dataset: Dataset,
     kinds: Collection[str] = KINDS,
     time_limit: float = LONGEST_FIT,
@@ -147,7 +147,7 @@ def open_candidate(candidate: Candidate) -> TreeModel:
     return model
 
 
-def retrain(candidate: Candidate, *, owner) -> TrainingRun:
+def retrain(candidate: Candidate, *, owner: Any) -> TrainingRun:
     """Queue a run with the candidate's settings on all rows, including held-out ones. Raises Conflict."""
     if not candidate.is_done:
         raise Conflict("This candidate is not done. Wait until all its folds are done.")

@@ -49,9 +49,9 @@ class ExperimentForm(SaidForm):
         if costs is not None:
             self.fields["costs"] = costs
         possible = [kind for kind in advice.kinds(dataset) if not kind.refusal]
-        self.fields["kinds"].choices = [(kind.id, kind.title) for kind in possible]  # type: ignore[attr-defined]
+        self.fields["kinds"].choices = [(kind.id, kind.title) for kind in possible]
         self.fields["kinds"].initial = [kind.id for kind in possible]
-        self.fields["time_limit"].unit = "min"  # type: ignore[attr-defined]
+        self.fields["time_limit"].unit = "min"
         self.fields["time_limit"].widget.attrs["step"] = "any"
 
     def clean_time_limit(self) -> float:

@@ -89,7 +89,10 @@ def _with_empty(
     width = 0.05 * (high - low) or 1.0
     place = low - 1.5 * width if left else high + 1.5 * width
     bar = np.bincount(codes, minlength=len(counts)).reshape(-1, 1)
-    order = (lambda own, others: [own, others]) if left else (lambda own, others: [others, own])
+
+    def order(own: np.ndarray, others: np.ndarray) -> list[np.ndarray]:
+        return [own, others] if left else [others, own]
+
     return (
         np.concatenate(order(np.array([place]), at)),
         np.concatenate(order(np.array([width]), widths)),

@@ -109,7 +109,7 @@ def _user(request: HttpRequest) -> Any:
 
 
 def _check_manager(request: HttpRequest) -> None:
-    if not request.user.is_superuser:  # type: ignore[union-attr]
+    if not request.user.is_superuser:
         raise PermissionDenied("Only administrators can manage people.")
 
 

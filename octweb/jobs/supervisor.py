@@ -17,13 +17,14 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from octweb.core.faults import StoreUnavailable
@@ -154,7 +155,7 @@ class Supervisor(ABC):
     def _name(self) -> str:
         return str(self.jobs._meta.verbose_name)
 
-    def _mine(self):
+    def _mine(self) -> QuerySet:
         return self.jobs._default_manager.filter(
             pk=self.job_id, status=RunStatus.RUNNING, worker=self.worker, attempt=self.attempt
         )
@@ -321,7 +322,7 @@ class Supervisor(ABC):
     def _log(self, child: Process) -> str:
         return hide_folders("\n".join(filter(None, [self.note, child.log()])))
 
-    def _patiently(self, action):
+    def _patiently(self, action: Callable[[], Any]) -> Any:
         """Return the result of `action`. Retry while the database or file store is unavailable, until a timeout."""
         until = time.monotonic() + DATABASE_TIMEOUT_SECONDS
         while True:

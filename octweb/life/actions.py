@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -27,7 +28,7 @@ def look_now(model: TreeModel) -> list[Alarm]:
     return watch_model(model, timezone.now())
 
 
-def close_alarm(model: TreeModel, number: int, *, by, reason: str) -> Alarm:
+def close_alarm(model: TreeModel, number: int, *, by: Any, reason: str) -> Alarm:
     """Close an alarm, record the reason, and return the alarm. Its watch starts again on the next day.
 
     Raises ValidationError without a reason or for an unknown alarm, and Conflict if it is closed already.
@@ -58,7 +59,7 @@ def close_alarm(model: TreeModel, number: int, *, by, reason: str) -> Alarm:
     return alarm
 
 
-def set_limit(model: TreeModel, watch: str, share: float | None, *, by) -> None:
+def set_limit(model: TreeModel, watch: str, share: float | None, *, by: Any) -> None:
     """Set the largest share of a watch, or remove the limit (None). Raises ValidationError.
 
     A new limit applies from the next day on, because it may have been chosen after seeing the counts so far.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.forms import Script
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -126,9 +127,9 @@ class TreeModelAdmin(ReadOnly):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
 
-    has_module_permission = has_view_permission  # type: ignore[assignment]
+    has_module_permission = has_view_permission
 
-    def get_queryset(self, request: HttpRequest):
+    def get_queryset(self, request: HttpRequest) -> QuerySet:
         return super().get_queryset(request).select_related("family", "owner", "dataset")
 
     @admin.display(description="name", ordering="family__name")
@@ -220,14 +221,14 @@ class TreeModelAdmin(ReadOnly):
         return format_html("<details><summary>show</summary><pre>{}</pre></details>", model.document)
 
     @admin.action(description="Approve and serve under its name")
-    def approve_chosen(self, request: HttpRequest, queryset) -> HttpResponse | None:
+    def approve_chosen(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         return self._approve(request, queryset, True, "approved and served")
 
     @admin.action(description="Approve only")
-    def approve_only_chosen(self, request: HttpRequest, queryset) -> HttpResponse | None:
+    def approve_only_chosen(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         return self._approve(request, queryset, False, "approved")
 
-    def _approve(self, request: HttpRequest, queryset, publish: bool, outcome: str) -> HttpResponse | None:
+    def _approve(self, request: HttpRequest, queryset: QuerySet, publish: bool, outcome: str) -> HttpResponse | None:
         """Approve the selected models. If a checklist has open items, ask for a reason first."""
         step = partial(actions.approve, publish=publish)
         if any(open_points(m) for m in queryset if "approve" in actions.possible_steps(m, request.user)):
@@ -237,29 +238,34 @@ class TreeModelAdmin(ReadOnly):
         return None
 
     @admin.action(description="Serve under its name")
-    def serve_chosen(self, request: HttpRequest, queryset) -> None:
+    def serve_chosen(self, request: HttpRequest, queryset: QuerySet) -> None:
         self._each(request, queryset, actions.publish, "served")
 
     @admin.action(description="Stop serving")
-    def stop_serving_chosen(self, request: HttpRequest, queryset) -> None:
+    def stop_serving_chosen(self, request: HttpRequest, queryset: QuerySet) -> None:
         self._each(request, queryset, actions.stop_serving, "no longer served")
 
     @admin.action(description="Retire")
-    def retire_chosen(self, request: HttpRequest, queryset) -> None:
+    def retire_chosen(self, request: HttpRequest, queryset: QuerySet) -> None:
         self._each(request, queryset, actions.retire, "retired")
 
     @admin.action(description="Ask back, with a note")
-    def ask_back_chosen(self, request: HttpRequest, queryset) -> HttpResponse:
+    def ask_back_chosen(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse:
         words = ("Ask back models", "These go back to their owners", "Say what is missing")
         return self._with_reason(request, queryset, actions.ask_back, "asked back", words)
 
     @admin.action(description="Reject, with a reason")
-    def reject_chosen(self, request: HttpRequest, queryset) -> HttpResponse:
+    def reject_chosen(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse:
         words = ("Reject models", "These are rejected", "Say why")
         return self._with_reason(request, queryset, actions.reject, "rejected", words)
 
     def _with_reason(
-        self, request: HttpRequest, queryset, step: Callable[..., Any], outcome: str, words: tuple[str, str, str]
+        self,
+        request: HttpRequest,
+        queryset: QuerySet,
+        step: Callable[..., Any],
+        outcome: str,
+        words: tuple[str, str, str],
     ) -> HttpResponse:
         """Take the step with the submitted reason. Without one, show a form, which calls the same action again."""
         reason = request.POST.get("reason", "").strip()
@@ -278,7 +284,7 @@ class TreeModelAdmin(ReadOnly):
         }
         return TemplateResponse(request, "admin/registry/treemodel/reason.html", context)
 
-    def _each(self, request: HttpRequest, queryset, step: Callable[..., Any], outcome: str) -> None:
+    def _each(self, request: HttpRequest, queryset: QuerySet, step: Callable[..., Any], outcome: str) -> None:
         for model in queryset:
             try:
                 words = actions.describe_outcome(step(model, by=request.user), outcome)

@@ -54,15 +54,15 @@ class TreeModelQuerySet(OwnedQuerySet):
         """Return served versions, newest first. The first one of a name is its default version."""
         return self.approved().filter(served_since__isnull=False).order_by("-served_since", "-version")
 
-    def callable_by(self, user) -> TreeModelQuerySet:
+    def callable_by(self, user: Any) -> TreeModelQuerySet:
         """Return the user's own models, approved ones, and those shared for calls. For staff, return all models."""
         return self._open_to(user, (ShareLevel.CALL,))
 
-    def readable_by(self, user) -> TreeModelQuerySet:
+    def readable_by(self, user: Any) -> TreeModelQuerySet:
         """Return the models that the user may call, and those shared for reading."""
         return self._open_to(user, (ShareLevel.READ, ShareLevel.CALL))
 
-    def _open_to(self, user, levels: Collection[Any]) -> TreeModelQuerySet:
+    def _open_to(self, user: Any, levels: Collection[Any]) -> TreeModelQuerySet:
         if not user.is_authenticated:
             return self.none()
         if user.is_staff:

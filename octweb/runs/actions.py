@@ -53,7 +53,7 @@ WITHOUT_ROWS = "This data set has counts and no rows."
 
 def enqueue(
     *,
-    owner,
+    owner: Any,
     dataset: Dataset,
     method: str,
     parameters: Mapping[str, Any] | None = None,
@@ -151,7 +151,7 @@ def _create(**values: Any) -> TrainingRun:
     return run
 
 
-def _of_key(owner, key: str, digest: str) -> TrainingRun | None:
+def _of_key(owner: Any, key: str, digest: str) -> TrainingRun | None:
     """Return the owner's run with this key, or None. Raises Unprocessable if its request differs."""
     run = TrainingRun.objects.filter(owner=owner, idempotency_key=key).first()
     if run is not None and run.request_digest != digest:
@@ -165,7 +165,7 @@ def _digest(dataset: Dataset, method: str, parameters: Mapping[str, Any], *rest:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> TrainingRun:
+def run_again(run: TrainingRun, *, owner: Any, dataset: Dataset | None = None) -> TrainingRun:
     """Queue a run with the same settings, on the same or other data.
 
     Raises Conflict while the run is active, and like `enqueue`.
@@ -197,7 +197,7 @@ def _family(run: TrainingRun) -> Family | None:
     return run.model.family if run.model is not None else run.family
 
 
-def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
+def run_reachable(run: TrainingRun, *, owner: Any) -> TrainingRun:
     """Queue a run with the constraint at a reachable value. Raises Conflict if none is known, and like `enqueue`."""
     request = reachable(run)
     if request is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import transaction
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, viewsets
 from rest_framework.decorators import action
@@ -73,7 +74,7 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
         "finished": "finished",
     }
 
-    def get_queryset(self):
+    def get_queryset(self) -> QuerySet:
         runs = TrainingRun.objects.visible_to(self.request.user).select_related("owner")
         status = self.request.query_params.get("status")
         dataset = self.request.query_params.get("dataset")

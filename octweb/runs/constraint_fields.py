@@ -237,7 +237,7 @@ class ColumnsField(forms.MultipleChoiceField):
     def to_python(self, value: Any) -> list[str]:
         return super().to_python(value)
 
-    def clean(self, value: Any) -> str:  # type: ignore[override]
+    def clean(self, value: Any) -> str:
         if isinstance(value, str):
             value = [v.strip() for v in value.split(";") if v.strip()]
         columns = super().clean(value)

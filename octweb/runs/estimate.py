@@ -14,7 +14,8 @@ from typing import Any
 
 from octweb.datasets import stored as datasets
 from octweb.datasets.models import Dataset
-from octweb.runs.models import RunStatus, TrainingRun
+from octweb.jobs.models import RunStatus
+from octweb.runs.models import TrainingRun
 from trainer.certificate import Guarantee, Status
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.folds import held_out_of

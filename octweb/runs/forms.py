@@ -129,8 +129,8 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     if parameter.unlimited:
         field.widget.attrs["placeholder"] = UNLIMITED
         field.help_text = f"{field.help_text} {HELP_UNLIMITED}"
-    field.unit = UNITS.get(parameter.name, parameter.unit)  # type: ignore[attr-defined]
-    field.advanced = parameter.advanced  # type: ignore[attr-defined]
+    field.unit = UNITS.get(parameter.name, parameter.unit)
+    field.advanced = parameter.advanced
     return field
 
 
@@ -267,7 +267,7 @@ class RunForm(SaidForm):
                 help_text="A tree that you have for this data set; the search then looks only for better ones.",
                 empty_label="no known tree",
             )
-            field.advanced = True  # type: ignore[attr-defined]
+            field.advanced = True
             self.fields[START] = field
 
     def clean(self) -> dict[str, Any]:

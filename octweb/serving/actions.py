@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
@@ -22,7 +23,7 @@ MAX_DAYS = 3650
 
 
 def create_token(
-    *, owner, name: str = "", scope: str = Scope.FULL, days: int | None = None, made_by: ApiToken | None = None
+    *, owner: Any, name: str = "", scope: str = Scope.FULL, days: int | None = None, made_by: ApiToken | None = None
 ) -> tuple[ApiToken, str]:
     """Create a token. Return it with its secret, which is not stored. It expires after `days`, or never if None.
 
@@ -60,7 +61,7 @@ def create_token(
         return ApiToken.objects.create(user=owner, expiry=expiry, name=name, scope=scope)
 
 
-def _refuse_more_tokens(owner) -> None:
+def _refuse_more_tokens(owner: Any) -> None:
     """Delete expired tokens. Raise Conflict at the limit of tokens.
 
     The owner's count is locked until the transaction ends.
@@ -72,7 +73,7 @@ def _refuse_more_tokens(owner) -> None:
         raise Conflict(f"You have {limit} tokens, which is the limit. Revoke one that you do not need.")
 
 
-def revoke_all_tokens(owner) -> int:
+def revoke_all_tokens(owner: Any) -> int:
     """Delete all tokens of a user, and return how many."""
     with transaction.atomic():
         digests = list(ApiToken.objects.select_for_update().filter(user=owner).values_list("digest", flat=True))
@@ -82,7 +83,7 @@ def revoke_all_tokens(owner) -> int:
     return len(digests)
 
 
-def end_other_sessions(owner, *, kept: str | None) -> int:
+def end_other_sessions(owner: Any, *, kept: str | None) -> int:
     """End the sessions of a user except the one with the key `kept`. Return how many."""
     keys = [
         session.session_key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -54,7 +55,7 @@ class TokenList(ListAPIView):
     serializer_class = TokenSerializer
     queryset = ApiToken.objects.none()
 
-    def get_queryset(self):
+    def get_queryset(self) -> QuerySet:
         return ApiToken.objects.filter(user=self.request.user)
 
     @extend_schema(responses={200: TokenSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429))

@@ -261,7 +261,7 @@ def _number(text, i, powers, fives):
     elif room >= 0:
         found = _scale_decimal(value, exponent, fives)
     if found < 0.0:
-        return i, _strtod(text.ctypes.data + start, 0)  # type: ignore[call-overload]
+        return i, _strtod(text.ctypes.data + start, 0)
     return i, -found if negative else found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.views import PasswordChangeView, PasswordResetConfirmView
@@ -21,9 +23,9 @@ class RevokeTokens(SaidForm):
         help_text="Programs that use them need new ones.",
     )
 
-    def save(self, commit: bool = True):
+    def save(self, commit: bool = True) -> Any:
         with transaction.atomic():
-            user = super().save(commit)  # type: ignore[misc]
+            user = super().save(commit)
             if self.cleaned_data["revoke_tokens"]:
                 revoke_all_tokens(user)
         return user

@@ -1,5 +1,9 @@
 """Describe the token authentication in the OpenAPI document."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 
@@ -7,7 +11,7 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):
     target_class = "octweb.serving.authentication.ApiTokenAuthentication"
     name = "token"
 
-    def get_security_definition(self, auto_schema):
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
         return {
             "type": "apiKey",
             "in": "header",

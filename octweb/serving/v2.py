@@ -5,6 +5,7 @@ The views answer for approved models that are served. Errors have the member `er
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -76,7 +77,7 @@ class ProtocolView(APIView):
     content_negotiation_class = AnyFormat
     schema = None
 
-    def get_exception_handler(self):
+    def get_exception_handler(self) -> Callable[..., Response]:
         return errors
 
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Prefetch
+from django.db.models import F, Prefetch, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -243,7 +243,7 @@ class WorkbenchViewSet(
     search_fields = ("name", "method")
     ordering_fields = {"created": "created", "name": "name", "used": "used"}
 
-    def get_queryset(self):
+    def get_queryset(self) -> QuerySet:
         benches = Workbench.objects.visible_to(self.request.user).select_related("owner")
         return benches.defer("log", "progress", "summary").prefetch_related(CURRENT)
 

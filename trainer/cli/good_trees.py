@@ -25,7 +25,8 @@ from trainer.training.rewarded import as_costs, best_reward, best_reward_sentenc
 from trainer.training.run import TrainRequest
 from trainer.tree.describe import counted_words, number_text
 from trainer.tree.file import read_model
-from trainer.workbench.requests import GoodRequest, WorkbenchSession, good_trees_method
+from trainer.workbench.good_trees import GoodRequest
+from trainer.workbench.requests import WorkbenchSession, good_trees_method
 
 HELP = "Count and list the trees that are nearly as good as the best one on a CSV (also .gz), .xlsx, Parquet or Arrow file."
 

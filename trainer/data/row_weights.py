@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,9 @@ def weight_notes(table: Table) -> list[str]:
     return notes
 
 
-def _read_cells(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> tuple[np.ndarray, dict | None]:
+def _read_cells(
+    raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray
+) -> tuple[np.ndarray, dict[str, Any] | None]:
     """Return the weight of each row, float64, and the number format of the column."""
     reading.ask([name])
     column_reading = reading.columns.get(name)

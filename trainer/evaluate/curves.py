@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.data.share_interval import MAX_GROUPS, RESAMPLES
+from trainer.data.share_interval import MAX_GROUPS, RESAMPLES, Z95
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.evaluate.intervals import Z95, Interval
+from trainer.evaluate.intervals import Interval
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,8 +33,8 @@ _HERE = Path(__file__).parent
 
 def _folder() -> Path:
     """Return the cache folder: NUMBA_CACHE_DIR if it is set, else the first folder that can be written."""
-    if config.CACHE_DIR:  # type: ignore[attr-defined]
-        return Path(config.CACHE_DIR)  # type: ignore[attr-defined]
+    if config.CACHE_DIR:
+        return Path(config.CACHE_DIR)
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "octweb" / "kernels"
     for folder in (_HERE / "__pycache__", users):
         try:
@@ -76,7 +76,7 @@ def _can_be_written(folder: str) -> bool:
     return True
 
 
-class ByContents(UserProvidedCacheLocator):  # type: ignore[misc]
+class ByContents(UserProvidedCacheLocator):
     """Locator of numba's cache files in a folder named by the family and a hash of its kernels."""
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
@@ -111,8 +111,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda f: kernel(f, **options)
     with _lock:
-        before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
-        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR  # type: ignore[attr-defined]
+        before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR
         try:
             # numba takes the option, but its types do not name it
             left_out: dict[str, Any] = {"no_cfunc_wrapper": True}
@@ -122,7 +122,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
                 ready(compiled, Path(_kept_in(os.path.dirname(function.__code__.co_filename))).name, KernelStore)
             return compiled
         finally:
-            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
+            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
 
 
 def _for_values(compiled: Any) -> Any:

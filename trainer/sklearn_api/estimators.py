@@ -31,6 +31,7 @@ from trainer.data.inspection import mark_identifiers, tree_warnings
 from trainer.data.integer_weights import WholeWeights, whole_weights
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
+from trainer.editing.bench import Bench
 from trainer.errors import ParameterError, list_names
 from trainer.evaluate.verdict import TreeVerdict, read_verdict, training_base_words
 from trainer.methods.base import Method, Parameter, Settings
@@ -60,7 +61,7 @@ from trainer.training.size_choice import settle_size
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.render.html import tree_html
-from trainer.workbench.requests import Bench, bench_of
+from trainer.workbench.requests import bench_of
 
 # parameters that every classifier has in addition to its method's
 COMMON_DEFAULTS = {"missing": "learn", "unknown": "warn"}

@@ -21,7 +21,7 @@ from trainer.convert.sklearn import to_sklearn
 from trainer.data.integer_weights import WholeWeights
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.editing.bench import Alternative
+from trainer.editing.bench import Alternative, Bench
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
 from trainer.explain.record import explain_row
@@ -34,7 +34,7 @@ from trainer.tree.describe import rules_text
 from trainer.tree.export.forms import export
 from trainer.tree.file import ModelFile, write_atomically
 from trainer.tree.nodes import Tree
-from trainer.workbench.requests import Bench, bench_of
+from trainer.workbench.requests import bench_of
 
 
 class FittedTree:

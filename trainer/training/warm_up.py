@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from trainer.certificate import Guarantee
 from trainer.families.exact.method import METHOD
 from trainer.families.exact.workbench import Workbench
-from trainer.methods.base import Guarantee, Method
+from trainer.methods.base import Method
 from trainer.registry import get
 from trainer.solver_common.problem_setup import pose
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table

@@ -24,10 +24,10 @@ NO = {"", "false", "0", "no"}
 class AnyFormat(BaseContentNegotiation):
     """Content negotiation that leaves the response type, and the parameter `?format=`, to the view."""
 
-    def select_parser(self, request, parsers):
+    def select_parser(self, request: Request, parsers: Any) -> Any:
         return parsers[0] if parsers else None
 
-    def select_renderer(self, request, renderers, format_suffix=None):
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
         return renderers[0], renderers[0].media_type
 
 
@@ -71,7 +71,7 @@ def flag(request: Request, name: str) -> bool:
     return value in YES
 
 
-def rows_of(body: object) -> list:
+def rows_of(body: object) -> list[Any]:
     """Return the rows of a body. Raises ParseError, ValidationError, and BodyTooLarge for too many rows."""
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')

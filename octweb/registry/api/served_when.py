@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -80,7 +81,7 @@ class ServedWhen(APIView):
         return Response(_record(name, moment, period) | answers)
 
 
-def _model_of(period: Period, user) -> TreeModel:
+def _model_of(period: Period, user: Any) -> TreeModel:
     """Return the model of a period. Raises Gone if it was deleted, and Conflict if its file has changed.
 
     Raises PermissionDenied if it is no longer approved and `user` is neither its owner nor an administrator.
@@ -100,7 +101,7 @@ def _model_of(period: Period, user) -> TreeModel:
     return model
 
 
-def _record(name: str, moment: datetime, period: Period) -> dict:
+def _record(name: str, moment: datetime, period: Period) -> dict[str, Any]:
     return {
         "name": name,
         "at": moment,

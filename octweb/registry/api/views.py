@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
@@ -57,7 +58,7 @@ class ModelList(ListAPIView):
         "unseen_accuracy": "unseen_accuracy",
     }
 
-    def get_queryset(self):
+    def get_queryset(self) -> QuerySet:
         models = TreeModel.objects.readable_by(self.request.user).defer("document").select_related("family", "owner")
         query = self.request.query_params
         for name, values in (("state", State.values), ("status", [str(s) for s in Status])):

@@ -61,7 +61,7 @@ NEEDS_REASON = {
 }
 
 
-def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
+def register(*, owner: Any, document: dict[str, Any], dataset: Any, title: str, name: str | None = None) -> TreeModel:
     """Store a trained tree as a draft, the next version of its family.
 
     Raises ModelFileError if the document is damaged. The owner's family `name` is used, by default derived from the
@@ -94,7 +94,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
     return stored
 
 
-def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+def ask_for_approval(model: TreeModel, *, by: Any, reason: str = "") -> TreeModel:
     """Send a draft or rejected model to review, and start the jobs of its checklist.
 
     `reason` is a note to the reviewer.
@@ -104,12 +104,14 @@ def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
     return model_in_review
 
 
-def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+def withdraw(model: TreeModel, *, by: Any, reason: str = "") -> TreeModel:
     """Withdraw a model from review. It becomes a draft."""
     return _move(model, "withdraw", by, reason)
 
 
-def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None, recording: str = "") -> TreeModel:
+def approve(
+    model: TreeModel, *, by: Any, reason: str = "", publish: bool | None = None, recording: str = ""
+) -> TreeModel:
     """Approve a model, so that all users may call it by its id.
 
     `publish` also serves it under its name, as a further step in the history. None, the default for programs, serves it
@@ -136,7 +138,7 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
     return approved
 
 
-def set_recording(model: TreeModel, *, by, recording: str, reason: str) -> TreeModel:
+def set_recording(model: TreeModel, *, by: Any, recording: str, reason: str) -> TreeModel:
     """Set how the answers of a model are recorded, with a reason for the audit chain.
 
     Raises PermissionDenied and ValidationError.
@@ -152,14 +154,14 @@ def set_recording(model: TreeModel, *, by, recording: str, reason: str) -> TreeM
     return model
 
 
-def _set_recording(model: TreeModel, by, recording: str, reason: str) -> None:
+def _set_recording(model: TreeModel, by: Any, recording: str, reason: str) -> None:
     TreeModel.objects.filter(pk=model.pk).update(recording=recording)
     model.recording = recording
     audit.record("recording", model, by=by, recording=recording, reason=reason.strip())
     clear_now_and_on_commit()
 
 
-def _require_reason(model: TreeModel, by, reason: str) -> None:
+def _require_reason(model: TreeModel, by: Any, reason: str) -> None:
     """Raise ValidationError if something prevents an approval, or if it lacks a reason while checklist items are open.
 
     Users who may not approve the model pass.
@@ -176,7 +178,7 @@ def _require_reason(model: TreeModel, by, reason: str) -> None:
         )
 
 
-def _is_first_approval(model: TreeModel, by) -> bool:
+def _is_first_approval(model: TreeModel, by: Any) -> bool:
     """Return whether this approval would be the first of two."""
     if settings.APPROVALS < 2:
         return False
@@ -191,7 +193,7 @@ def approvals(model: TreeModel) -> list[ReviewEvent]:
     return [e for e in events[last_request + 1 :] if e.before == e.after == State.IN_REVIEW]
 
 
-def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
+def publish(model: TreeModel, *, by: Any, name: str = "") -> TreeModel:
     """Serve an approved model as the default version of its name, or of another name of its owner.
 
     Callers still reach the previous version by its number. Under another name, the model becomes the next version of
@@ -218,7 +220,7 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     return locked
 
 
-def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+def stop_serving(model: TreeModel, *, by: Any, reason: str = "") -> TreeModel:
     """Stop serving an approved model. It stays approved.
 
     The previously served version, if any, takes over the name. Raises PermissionDenied and Conflict.
@@ -241,7 +243,7 @@ def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
     return locked
 
 
-def _serve(model: TreeModel, by, words: str) -> datetime:
+def _serve(model: TreeModel, by: Any, words: str) -> datetime:
     """Make this version the default of its name, and return the time. Steps at the same moment keep their order."""
     last = TreeModel.objects.filter(family=model.family_id).aggregate(last=Max("served_since"))["last"]
     now = timezone.now()
@@ -252,7 +254,7 @@ def _serve(model: TreeModel, by, words: str) -> datetime:
     return since
 
 
-def _record_note(model: TreeModel, what: str, by, words: str, **details: str) -> None:
+def _record_note(model: TreeModel, what: str, by: Any, words: str, **details: str) -> None:
     """Record a step that does not change the state, in the history and in the audit chain."""
     event = ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words)
     record_step(what, event, **details)
@@ -266,7 +268,7 @@ def delete(model: TreeModel) -> None:
     clear_now_and_on_commit()
 
 
-def share(model: TreeModel, *, by, username: str, level: str) -> Share:
+def share(model: TreeModel, *, by: Any, username: str, level: str) -> Share:
     """Share the model with a user, or change the level of the share. Raises PermissionDenied and ValidationError."""
     _require_owner(model, by)
     refuse(by, "Sharing")
@@ -284,7 +286,7 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
         return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]
 
 
-def unshare(model: TreeModel, *, by, username: str) -> None:
+def unshare(model: TreeModel, *, by: Any, username: str) -> None:
     """Remove a user's share, if there is one. Raises PermissionDenied."""
     _require_owner(model, by)
     with transaction.atomic():
@@ -295,7 +297,7 @@ def unshare(model: TreeModel, *, by, username: str) -> None:
             share.delete()
 
 
-def _require_owner(model: TreeModel, user) -> None:
+def _require_owner(model: TreeModel, user: Any) -> None:
     if not access.is_owner_or_staff(user, model):
         raise PermissionDenied("Only the owner or an administrator may do this. Ask one of them.")
 
@@ -310,17 +312,17 @@ def _rename(model: TreeModel, name: str) -> None:
     TreeModel.objects.filter(pk=model.pk).update(family=family, version=latest + 1, served_since=None)
 
 
-def ask_back(model: TreeModel, *, by, reason: str) -> TreeModel:
+def ask_back(model: TreeModel, *, by: Any, reason: str) -> TreeModel:
     """Return a model to its owner as a draft. `reason` says what is missing."""
     return _move(model, "return", by, reason)
 
 
-def reject(model: TreeModel, *, by, reason: str) -> TreeModel:
+def reject(model: TreeModel, *, by: Any, reason: str) -> TreeModel:
     """Reject a model. `reason` is for the owner."""
     return _move(model, "reject", by, reason)
 
 
-def retire(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+def retire(model: TreeModel, *, by: Any, reason: str = "") -> TreeModel:
     """Retire an approved or rejected model. It is no longer served, but its history is kept."""
     return _move(model, "retire", by, reason)
 
@@ -342,7 +344,7 @@ def describe_outcome(model: TreeModel, outcome: str) -> str:
     return outcome
 
 
-def possible_steps(model: TreeModel, user) -> list[str]:
+def possible_steps(model: TreeModel, user: Any) -> list[str]:
     """Return the steps that `user` can take with the model now, in the order of TRANSITIONS."""
     return [
         verb
@@ -383,7 +385,7 @@ def needs_four_eyes() -> bool:
     return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1
 
 
-def _move(model: TreeModel, verb: str, by, reason: str, details: Mapping[str, str] | None = None) -> TreeModel:
+def _move(model: TreeModel, verb: str, by: Any, reason: str, details: Mapping[str, str] | None = None) -> TreeModel:
     """Take a step, and record it with further details."""
     reason = reason.strip()
     if (refusal := _refusal(model, verb, by)) is not None:
@@ -409,7 +411,7 @@ def _move(model: TreeModel, verb: str, by, reason: str, details: Mapping[str, st
     return model
 
 
-def _refusal(model: TreeModel, verb: str, user) -> str | None:
+def _refusal(model: TreeModel, verb: str, user: Any) -> str | None:
     """Return why `user` may not take this step, whatever the state. None if allowed."""
     if verb == "ask" and visit_of(user) is not None:
         return no_part_of_the_demo("Approval")

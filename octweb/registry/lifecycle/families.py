@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
@@ -12,7 +13,7 @@ from octweb.registry.models import Family
 MAX_SLUG = 90  # characters; the model field also has space for a suffix
 
 
-def lock_family(owner, name: str) -> Family:
+def lock_family(owner: Any, name: str) -> Family:
     """Return the owner's family of this name, locked; create it if needed.
 
     If the name is public for another user, it gets a suffix. Call this in a transaction.

@@ -28,7 +28,7 @@ def served_when(request: HttpRequest, name: str) -> HttpResponse:
         moment = parse_moment_or_now(typed)
         context |= {"moment": moment, "period": period_at(periods, moment)}
     except ValidationError as error:
-        context["refused"] = str(error.detail["at"])  # type: ignore[call-overload, index]
+        context["refused"] = str(error.detail["at"])
     readable = TreeModel.objects.visible_to(request.user).filter(pk__in=[p.model for p in periods], deleted_at=None)
     context["readable"] = set(readable.values_list("pk", flat=True))
     return render(request, "registry/served_when.html", context, status=400 if "refused" in context else 200)

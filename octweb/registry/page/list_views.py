@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -35,7 +36,7 @@ ENDED = {
 }
 
 
-def _models(request: HttpRequest):
+def _models(request: HttpRequest) -> QuerySet:
     return TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.utils import formats, timezone
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
@@ -99,7 +100,7 @@ def refuse_if_name_retired(name: str, version: int | None) -> None:
         raise Gone(_retired_sentence(model))
 
 
-def was_approved(models):
+def was_approved(models: QuerySet) -> QuerySet:
     """Filter models that were once approved. Their existence is public."""
     return models.filter(pk__in=ReviewEvent.objects.filter(after=State.APPROVED).values("model"))
 

@@ -229,7 +229,7 @@ def _needs_more_digits(values: np.ndarray) -> bool:
     return places is None or max(map(abs, written)) * 10**places >= MAX_EXACT_DIFFERENCE
 
 
-def _special_values(column: dict, values: np.ndarray) -> int:
+def _special_values(column: dict[str, Any], values: np.ndarray) -> int:
     """Count the questions about single special values."""
     present = np.unique(values)
     if column["kind"] == "categorical" or len(present) < 2 or set(present.tolist()) <= {0.0, 1.0}:

@@ -130,7 +130,7 @@ def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tupl
     return "", max(depth.values())
 
 
-def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
+def _split_trouble(split: dict[str, Any], columns: dict[str, dict[str, Any]]) -> str:
     kind = split["kind"]
     if kind not in SPLITS:
         return f"has a split of the unknown kind '{str(kind)[:40]}'"

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
-from trainer.constraints import CONSTRAINTS
+from trainer.constraints import CONSTRAINTS, Constraints
 from trainer.constraints.coupling import RULES, active_rules, require_thresholds, rules_hold
 from trainer.constraints.forbidden import FORBIDDEN, forbidden_columns
 from trainer.constraints.leaves import LEAVES
@@ -31,7 +31,6 @@ from trainer.families.exact.search.column_cases import CHECKED_DEPTH, CasesProof
 from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.constraints import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point, count_leaves, solve_frontier
-from trainer.families.exact.search.pareto import Constraints
 from trainer.families.exact.search.priced import ColumnPrices, solve_priced
 from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.solve import ExactOptions, ExactResult, evaluate, prove_binary, solve_binary

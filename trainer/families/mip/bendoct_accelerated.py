@@ -22,7 +22,7 @@ from trainer.families.mip.deep_bounds import DeepBounds
 from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.polish import DepthTwo, polish
-from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.side.base import SideConstraint
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import LEAF_PENALTY, Parameter, Settings, Solution, having
 from trainer.methods.cost import INTEGER_PROGRAM, ProblemSize

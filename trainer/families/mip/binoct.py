@@ -12,7 +12,7 @@ from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.declared import declare_method
 from trainer.families.mip.first_tree import Halted
 from trainer.families.mip.instance import Instance
-from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.side.base import SideConstraint
 from trainer.families.mip.side.columns import MaxColumns, RelaxedColumns
 from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
 from trainer.families.mip.thresholds import numeric_ladders, threshold_parameter

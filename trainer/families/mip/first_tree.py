@@ -13,7 +13,7 @@ from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
 from trainer.families.mip import greedy
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, route_rows
-from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.side.base import SideConstraint
 from trainer.methods.base import Parameter
 from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary, solve_constrained

@@ -21,7 +21,7 @@ from trainer.families.mip.cuts.flow import FlowCuts
 from trainer.families.mip.declared import STRONG, declare_method
 from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.side.base import SideConstraint
 from trainer.families.mip.structure import Structure
 from trainer.families.mip.tree_mip import MIP_DEPTH, Formulation, solve_problem
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution

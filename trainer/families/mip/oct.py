@@ -11,7 +11,7 @@ from trainer.families.mip.first_tree import Halted
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.oct_model import OCT
 from trainer.families.mip.oct_numeric import NumericOCT
-from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.side.base import SideConstraint
 from trainer.families.mip.thresholds import numeric_ladders, threshold_parameter
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution

@@ -24,7 +24,7 @@ from trainer.dtypes import BoolArray, FloatArray
 from trainer.families.mip.assignment import AssignedScores, Assignment
 from trainer.families.mip.first_tree import Halted, never_halt
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.side.base import SideConstraint
 from trainer.milo import Expression, IntegerProgram, Point, Variables, total, weighted
 
 

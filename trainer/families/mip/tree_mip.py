@@ -22,8 +22,8 @@ from trainer.errors import InfeasibleError, SolverError
 from trainer.families.mip import instance as instances
 from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, make_start
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
-from trainer.families.mip.side import RelaxedConstraint, SideConstraint, relaxations, side_constraints
-from trainer.families.mip.side.base import View
+from trainer.families.mip.side import relaxations, side_constraints
+from trainer.families.mip.side.base import RelaxedConstraint, SideConstraint, View
 from trainer.methods.base import (
     ANSWER_COSTS,
     BINARISE,

@@ -15,8 +15,9 @@ from trainer.data.folds import assign_folds, inner_folds
 from trainer.data.problem import Problem
 from trainer.families.odt.grouping import make_groups, predict_labels
 from trainer.families.odt.groups import Groups
+from trainer.families.odt.levels import LevelLimitReached
 from trainer.families.odt.plan import find_tested_groups
-from trainer.families.odt.search import LevelLimitReached, SubsetSearch
+from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import Shape, parse
 from trainer.methods.base import Settings
 from trainer.methods.monitor import Monitor

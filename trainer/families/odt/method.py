@@ -21,8 +21,9 @@ from trainer.families.odt.editing.bench import check_wishes, subset_bench
 from trainer.families.odt.goals import GOALS, RateGoalSearch, apply_class_weight, make_goal, orient_classes
 from trainer.families.odt.grouping import limit_subsets, make_groups, relabel, scope, single_tests
 from trainer.families.odt.groups import Groups
+from trainer.families.odt.levels import LevelLimitReached
 from trainer.families.odt.mip import MIP, solve_mip
-from trainer.families.odt.search import LevelLimitReached, SubsetSearch
+from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import Shape, complete, parse
 from trainer.goal import Goal
 from trainer.methods.base import (

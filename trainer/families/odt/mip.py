@@ -15,9 +15,10 @@ from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.odt.goals import orient_classes
 from trainer.families.odt.grouping import predict_labels, relabel
 from trainer.families.odt.groups import Groups
+from trainer.families.odt.levels import LevelLimitReached
 from trainer.families.odt.model import ModelTechniques, OdtModel
 from trainer.families.odt.plan import grow_greedy_tree
-from trainer.families.odt.search import LevelLimitReached, SubsetSearch
+from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import Shape
 from trainer.goal import Goal, downwards, needed_rows, required_text, share
 from trainer.methods.base import Parameter, Settings, Solution

@@ -19,7 +19,8 @@ from trainer.families.odt.kernels import pareto as kernel
 from trainer.families.odt.kernels.pareto import EntryFront
 from trainer.families.odt.kernels.records import NodeBudget
 from trainer.families.odt.kernels.subset import count_classes, group_value
-from trainer.families.odt.search import LevelLimitReached, SubsetSearch
+from trainer.families.odt.levels import LevelLimitReached
+from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
 

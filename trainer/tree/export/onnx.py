@@ -191,7 +191,7 @@ class _Builder:
         name = f"octweb:{self._used}"
         if array.dtype == object:
             texts = [str(text).encode() for text in array]
-            self.constants.append(helper.make_tensor(name, TensorProto.STRING, array.shape, texts))  # type: ignore[arg-type]
+            self.constants.append(helper.make_tensor(name, TensorProto.STRING, array.shape, texts))
         else:
             self.constants.append(numpy_helper.from_array(array, name))
         return name

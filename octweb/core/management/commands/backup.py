@@ -1,7 +1,11 @@
 """Back up database, files and secrets: `manage.py backup FOLDER`."""
 
-from pathlib import Path
+from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+from django.core.management import CommandParser
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.backup import write_backup
@@ -12,10 +16,10 @@ class Command(BaseCommand):
     help = "Write database, files and secrets into a new folder, while octweb runs."
     requires_system_checks = ()
 
-    def add_arguments(self, parser):
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder, readable by its owner only")
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         folder = options["folder"].absolute()
         try:
             manifest = write_backup(folder)

@@ -1,8 +1,11 @@
 """Restore a backup: `manage.py restore FOLDER`."""
 
-from pathlib import Path
+from __future__ import annotations
 
-from django.core.management import call_command
+from pathlib import Path
+from typing import Any
+
+from django.core.management import CommandParser, call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.backup import read_backup, restore_backup
@@ -13,14 +16,14 @@ class Command(BaseCommand):
     help = "Verify a backup and restore it into an empty place. Stop web server and workers first."
     requires_system_checks = ()
 
-    def add_arguments(self, parser):
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", metavar="FOLDER", type=Path, help="a folder that `backup` wrote")
         parser.add_argument(
             "--overwrite", action="store_true", help="replace the database, files and secrets that exist"
         )
         parser.add_argument("--check", action="store_true", help="only verify the backup")
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         try:
             backup = read_backup(options["folder"].absolute())
             made = f"octweb {backup.manifest['octweb']}, {backup.manifest['created']}"

@@ -10,11 +10,12 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.staticfiles.finders import get_finders
-from django.core.management import call_command
+from django.core.management import CommandParser, call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.files import protect_stored
@@ -35,14 +36,14 @@ WARM = (
 class Command(BaseCommand):
     help = "Prepare the database, an administrator and sample data, then serve under gunicorn with one worker."
 
-    def add_arguments(self, parser):
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=os.environ.get("HOST", "127.0.0.1"))
         parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")))
         parser.add_argument("--workers", type=int, default=1, help="how many trainings may run at the same time")
         parser.add_argument("--threads", type=int, default=16, help="threads of the web server")
         parser.add_argument("--prepare-only", action="store_true", help="do not serve")
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         settings.DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
         protect_stored()
         _free_port(options["host"], options["port"], options["prepare_only"])
@@ -66,7 +67,7 @@ class Command(BaseCommand):
         user = self._administrator()
         call_command("load_samples", user.username, verbosity=0)
 
-    def _administrator(self):
+    def _administrator(self) -> Any:
         """Return the first administrator. Create it if there is none.
 
         Its random password is printed once and stored in a private file.

@@ -1,8 +1,11 @@
 """Upgrade the data of an installation to this version: `manage.py upgrade --backup FOLDER`."""
 
-from pathlib import Path
+from __future__ import annotations
 
-from django.core.management import call_command
+from pathlib import Path
+from typing import Any
+
+from django.core.management import CommandParser, call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
@@ -16,12 +19,12 @@ class Command(BaseCommand):
     help = "Check the installation, back it up, migrate the database, and request the main pages."
     requires_system_checks = ()
 
-    def add_arguments(self, parser):
+    def add_arguments(self, parser: CommandParser) -> None:
         way = parser.add_mutually_exclusive_group(required=True)
         way.add_argument("--backup", metavar="FOLDER", type=Path, help="a new folder for the backup")
         way.add_argument("--no-backup", action="store_true", help="there is another backup")
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         waiting = self._check()
         if options["backup"]:
             call_command("backup", options["backup"], stdout=self.stdout)

@@ -7,6 +7,7 @@ import sys
 import uuid
 from typing import Any
 
+from django.core.management import CommandParser
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.audit import actions as audit
@@ -27,7 +28,7 @@ class Command(BaseCommand):
         "chain. Exit status 1 if a record was changed, removed or added, or if a model is not as the records say."
     )
 
-    def add_arguments(self, parser):
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "model", metavar="MODEL", nargs="?", help="id or name (name: all versions, name/2: one version)"
         )
@@ -37,7 +38,7 @@ class Command(BaseCommand):
         parser.add_argument("--decisions", action="store_true", help="check the chain of decisions on record instead")
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         if options["decisions"]:
             self._decisions(options["json"])
             return

@@ -5,7 +5,9 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from django.core.management import CommandParser
 from django.core.management.base import BaseCommand, CommandError
 from rest_framework.exceptions import ValidationError
 
@@ -16,7 +18,7 @@ from octweb.decisions.exporting import export_chain
 class Command(BaseCommand):
     help = "Collect, export or erase records of decisions. manage.py audit --decisions checks them."
 
-    def add_arguments(self, parser):
+    def add_arguments(self, parser: CommandParser) -> None:
         steps = parser.add_subparsers(dest="step", required=True)
         steps.add_parser("collect", help="move the frames of this host into the database and seal what is due")
         export = steps.add_parser("export", help="write the chain as JSON lines, which check_decisions.py checks")
@@ -28,7 +30,7 @@ class Command(BaseCommand):
         which.add_argument("--old", action="store_true", help="all that are older than OCTWEB_RECORD_KEEP_DAYS")
         erase.add_argument("--why", choices=erasing.REASONS, default="request")
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         collecting.collect_due()
         if options["step"] == "export":
             with options["file"].open("w", encoding="utf-8") as stream:
@@ -37,7 +39,7 @@ class Command(BaseCommand):
         elif options["step"] == "erase":
             self.stdout.write(f"Erased decisions: {self._erase(options):,}.")
 
-    def _erase(self, options) -> int:
+    def _erase(self, options: dict[str, Any]) -> int:
         by = "manage.py"
         try:
             if options["old"]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.management import CommandParser
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.dossier import folder as files
@@ -36,7 +37,7 @@ class Command(BaseCommand):
     )
     requires_system_checks: tuple[str, ...] = ()
 
-    def add_arguments(self, parser):
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("model", metavar="MODEL.json", nargs="?")
         parser.add_argument(
             "data",
@@ -77,7 +78,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["register_key"]:
                 self._register()

@@ -34,7 +34,7 @@ class Command(BaseCommand):
     help = "A process of a worker that forks its jobs; nothing for people."
     requires_system_checks: ClassVar[tuple[str, ...]] = ()
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         if (order := load_and_serve()) is not None:
             set_up_process(order)
             run(sys.argv)

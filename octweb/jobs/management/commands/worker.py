@@ -6,8 +6,11 @@ import logging
 import signal
 import threading
 import time
+from types import FrameType
+from typing import Any
 
 from django.conf import settings
+from django.core.management import CommandParser
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 from django.utils import timezone
@@ -40,7 +43,7 @@ class Slot(Worker):
 
     beside: Slot | None = None
 
-    def shutdown(self, signum, frame) -> None:
+    def shutdown(self, signum: int, frame: FrameType | None) -> None:
         log.info("%s: ending, a run in progress goes back to the queue", signal.strsignal(signum))
         self.running = False
         stopping.set()
@@ -53,12 +56,12 @@ class Slot(Worker):
 class Command(BaseCommand):
     help = "Train queued runs, one at a time. Start several for several slots, on this host or others."
 
-    def add_arguments(self, parser):
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--interval", type=float, default=0.2, help="seconds between looks at an empty queue")
         parser.add_argument("--reap-every", type=float, default=5.0, help="seconds between looks at lost runs")
         parser.add_argument("--batch", action="store_true", help="end when the queue is empty")
 
-    def handle(self, *args, **options):
+    def handle(self, *args: Any, **options: Any) -> None:
         protect_new_files()
         files.protect_stored()
         threading.Thread(target=_reap_for_ever, args=(options["reap_every"],), name="reaper", daemon=True).start()

@@ -181,7 +181,7 @@ def _goal_search_lines(model: dict[str, Any]) -> list[tuple[int, int, int, int]]
     """Return the lines of the file: most leaves, costs of both kinds of errors, and the least sum, which is not trusted."""
     parts = [part for part in model["certificate"].get("evidence") or () if part.get("kind") == "goal-search"]
     lines = [tuple(map(int, line)) for part in parts for line in part.get("lines") or ()]
-    return [line for line in lines if len(line) == 4 and min(line[1:3]) > 0][:MOST_LINES]  # type: ignore[misc]
+    return [line for line in lines if len(line) == 4 and min(line[1:3]) > 0][:MOST_LINES]
 
 
 def _best_counts(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:

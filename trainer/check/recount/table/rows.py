@@ -164,7 +164,7 @@ def _values(model: dict[str, Any], pieces: Iterable[Piece]) -> tuple[list[np.nda
     """Read the columns and the target as float64; NaN for a gap, -1 for a word that the model does not list."""
     target = {"name": model["target"], "kind": "categorical", "categories": model["classes"], "missing": "drop"}
     schema = [*model["columns"], target]
-    codes: list[array] = [array("i" if c["kind"] == "categorical" else "d") for c in schema]
+    codes: list[array[Any]] = [array("i" if c["kind"] == "categorical" else "d") for c in schema]
     words: list[dict[str, int]] = [{} for _ in schema]
     for piece in pieces:
         for column, column_codes, words_of_column, cells in zip(schema, codes, words, piece, strict=True):

@@ -17,7 +17,7 @@ from trainer.check.recount.tree import branches, leaves, places
 Counts = list[list[int]]  # the weight of each class at each node
 
 
-def route(nodes: Sequence[dict], columns: Sequence[dict], rows: ModelTable) -> np.ndarray:
+def route(nodes: Sequence[dict[str, Any]], columns: Sequence[dict[str, Any]], rows: ModelTable) -> np.ndarray:
     """Return the leaf of each row, int64 of shape (n,)."""
     at = np.zeros(len(rows), np.int64)
     for i, node_rows, left in split_rows(nodes, columns, rows):
@@ -26,7 +26,7 @@ def route(nodes: Sequence[dict], columns: Sequence[dict], rows: ModelTable) -> n
 
 
 def split_rows(
-    nodes: Sequence[dict], columns: Sequence[dict], rows: ModelTable
+    nodes: Sequence[dict[str, Any]], columns: Sequence[dict[str, Any]], rows: ModelTable
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yield each branch: its node, the rows that reach it, and for each of them whether it goes left."""
     waiting = {0: np.arange(len(rows))}
@@ -38,7 +38,9 @@ def split_rows(
             yield i, node_rows, left
 
 
-def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray], node_rows: np.ndarray) -> np.ndarray:
+def _goes_left(
+    split: dict[str, Any], columns: Sequence[dict[str, Any]], values: Sequence[np.ndarray], node_rows: np.ndarray
+) -> np.ndarray:
     place = {c["name"]: j for j, c in enumerate(columns)}
     kind = split["kind"]
     empty_left = split.get("missing") == "left"
@@ -65,7 +67,7 @@ def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray
     return np.where(np.isnan(value), empty_left, left)
 
 
-def _term_values(column: dict, value: np.ndarray, category: str | None, split: dict) -> np.ndarray:
+def _term_values(column: dict[str, Any], value: np.ndarray, category: str | None, split: dict[str, Any]) -> np.ndarray:
     """Return the value of a term of a sum in each row, float64 of shape (n,), NaN for an empty cell without a fill."""
     if category is None:
         return np.where(np.isnan(value), column["fill"], value) if split.get("missing") == "fill" else value
@@ -74,7 +76,7 @@ def _term_values(column: dict, value: np.ndarray, category: str | None, split: d
     return np.isnan(value).astype(np.float64)
 
 
-def count_nodes(model: dict[str, Any], nodes: Sequence[dict], rows: ModelTable) -> tuple[np.ndarray, Counts]:
+def count_nodes(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: ModelTable) -> tuple[np.ndarray, Counts]:
     """Return the leaf of each row, and the class counts of every node."""
     leaf = route(nodes, model["columns"], rows)
     counts = np.zeros((len(nodes), len(model["classes"])), np.int64)
@@ -84,7 +86,7 @@ def count_nodes(model: dict[str, Any], nodes: Sequence[dict], rows: ModelTable) 
     return leaf, counts.tolist()
 
 
-def check_node_counts(nodes: Sequence[dict], counts: Counts) -> Finding:
+def check_node_counts(nodes: Sequence[dict[str, Any]], counts: Counts) -> Finding:
     """Check the class counts that the file lists for each node."""
     for node, counted in zip(nodes, counts, strict=True):
         if node["counts"] != counted:
@@ -99,7 +101,7 @@ def penalty(model: dict[str, Any]) -> Fraction:
     return read_fraction(model["certificate"].get("leaf_penalty") or "0")
 
 
-def value_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> tuple[int, Fraction]:
+def value_of(model: dict[str, Any], nodes: Sequence[dict[str, Any]], counts: Counts) -> tuple[int, Fraction]:
     """Return the correct rows of a tree, and its objective without a goal."""
     classes = model["classes"]
     tree_leaves = leaves(nodes)
@@ -165,7 +167,9 @@ def tree_objective(model: dict[str, Any], counts: Counts) -> Fraction:
     return _goal(goal, model["classes"], counts, nodes)[0] - penalty(model) * len(leaves(nodes))
 
 
-def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Sequence[dict]) -> tuple[Fraction, bool]:
+def _goal(
+    goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Sequence[dict[str, Any]]
+) -> tuple[Fraction, bool]:
     """Return the maximised share, and whether the tree meets the required ones."""
     k = classes.index(goal["positive"])
     positives = counts[0][k]
@@ -205,7 +209,7 @@ def _matthews(difference: int | Fraction, product: int | Fraction) -> Fraction:
     return root if difference >= 0 else -root
 
 
-def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
+def terms(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> int:
     """Count the terms of all splits.
 
     A sum has its terms. A set of categories has the size of the smaller of the set and its complement, at least 1.
@@ -241,7 +245,7 @@ def check_metrics(model: dict[str, Any], data: TableRows, counts: Counts) -> lis
     return [check_metric(f"metrics {name}", stated[name], table) for name, table in tables.items()]
 
 
-def confusion_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> np.ndarray:
+def confusion_of(model: dict[str, Any], nodes: Sequence[dict[str, Any]], counts: Counts) -> np.ndarray:
     """Return the confusion matrix: rows of each class by predicted class."""
     confusion = np.zeros((len(model["classes"]),) * 2, np.int64)
     for v in leaves(nodes):

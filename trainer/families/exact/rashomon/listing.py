@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels.count_node import options_of_rows
 from trainer.families.exact.rashomon.count import CountedTrees, Counter
 from trainer.tree.shapes import Shape
+
+Options = dict[int, tuple[int, list[Shape]]]  # of a child, by key: the cost and the trees
 
 WORD = (1 << 64) - 1
 
@@ -126,7 +128,7 @@ class Lister:
                     if weight:
                         self._add(entry, key, SidePair(weight, question, tuple(yes), tuple(no), True, idle))
 
-    def options(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, tuple[dict, dict]]:
+    def options(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, tuple[Options, Options]]:
         """Return by split the subtrees of its children (no, yes) by key, with their cost; for a height of at most two."""
         if not entry.height:
             return {}
@@ -135,7 +137,7 @@ class Lister:
         )
         names = features.tolist()
         m = len(features)
-        out: dict[int, tuple[dict, dict]] = {}
+        out: dict[int, tuple[Options, Options]] = {}
         for f, s, g, key, cost in rows_of_options.tolist():
             sides = out.setdefault(names[f], ({}, {}))
             part: Shape = None if g == m else (names[g], None, None)
@@ -156,7 +158,7 @@ class Lister:
                     if choice.idle or yes is not None or no is not None:
                         yield choice.question, yes, no
 
-    def _side(self, side: tuple, rows: np.ndarray, flat: bool) -> Iterator[Shape]:
+    def _side(self, side: tuple[Any, ...], rows: np.ndarray, flat: bool) -> Iterator[Shape]:
         return iter(side) if flat else self.trees(side[0], rows, side[1])
 
     # -- sampling ------------------------------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ class Lister:
             if choice.idle or yes is not None or no is not None:
                 return choice.question, yes, no
 
-    def _draw_side(self, side: tuple, rows: np.ndarray, flat: bool, random: Random) -> Shape:
+    def _draw_side(self, side: tuple[Any, ...], rows: np.ndarray, flat: bool, random: Random) -> Shape:
         return side[random.randrange(len(side))] if flat else self.draw(side[0], rows, side[1], random)
 
 

@@ -15,12 +15,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from trainer.constraints import Constraints
 from trainer.dtypes import CountArray
 from trainer.errors import InfeasibleError
 from trainer.families.exact.search.column_cases import CHECKED_DEPTH, Case, Columns
 from trainer.families.exact.search.frontier import cheapest_point, solve_frontier
 from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions
-from trainer.families.exact.search.pareto import Constraints, ParetoSearch
+from trainer.families.exact.search.pareto import ParetoSearch
 from trainer.families.exact.search.priced import ColumnPrices, solve_priced
 from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.families.exact.search.solve import solve_binary

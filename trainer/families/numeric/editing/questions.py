@@ -85,7 +85,7 @@ class ThresholdQuestions(Questions):
                 rank = 0 if cut is None else int(np.searchsorted(self.levels[f], cut[1], side="right")) - 1
                 if 0 <= rank < self.sizes[f] and self.split_of(int(self.starts[f]) + rank) == split:
                     return int(self.starts[f]) + rank
-            elif feature.test is not Test.VALUE and feature.split()[0] == split:
+            elif feature.split()[0] == split:
                 return int(self.starts[f])
         if split not in self.held:
             self.held.append(split)

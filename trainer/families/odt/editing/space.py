@@ -14,7 +14,8 @@ from trainer.errors import DataError
 from trainer.families.odt.editing.questions import SubsetQuestions
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.groups import split as parted
-from trainer.families.odt.search import LevelLimitReached, SubsetSearch
+from trainer.families.odt.levels import LevelLimitReached
+from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import Shape, canonical, complete
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import Shape as TreeShape
