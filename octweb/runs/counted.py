@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -35,15 +37,15 @@ class CountedForm(SaidForm):
         required=False, label="Columns never to ask", widget=forms.CheckboxSelectMultiple
     )
 
-    def __init__(self, *args, dataset: Dataset, **kwargs) -> None:
+    def __init__(self, *args: Any, dataset: Dataset, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         deepest = dataset.origin["depth"]
         depth = self.fields["depth"]
         depth.initial = deepest
-        depth.max_value = deepest  # type: ignore[attr-defined]
+        depth.max_value = deepest
         depth.widget.attrs["max"] = deepest
         columns = [c["name"] for c in dataset.columns if c["role"] == "feature"]
-        self.fields["forbidden"].choices = [(name, name) for name in columns]  # type: ignore[attr-defined]
+        self.fields["forbidden"].choices = [(name, name) for name in columns]
 
 
 def counted_page(request: HttpRequest, dataset: Dataset) -> HttpResponse:

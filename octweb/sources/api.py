@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
@@ -241,7 +242,7 @@ class CountViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     search_fields = ("name", "source", "target")
     ordering_fields = {"created": "created", "name": "name", "status": "status", "finished": "finished"}
 
-    def get_queryset(self):
+    def get_queryset(self) -> QuerySet:
         jobs = SourceCount.objects.visible_to(self.request.user).select_related("owner")
         if status := self.request.query_params.get("status"):
             if status not in RunStatus.values:

@@ -63,7 +63,7 @@ class SettingsForm(SaidForm):
 
     def __init__(self, *args: Any, columns: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["key"].choices = [("", "no test"), *((name, name) for name in columns)]  # type: ignore[attr-defined]
+        self.fields["key"].choices = [("", "no test"), *((name, name) for name in columns)]
 
     def settings(self) -> CountSettings:
         """Return the settings of a valid form."""
