@@ -23,7 +23,7 @@ from octweb.decisions import adding
 from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.erasing import erase_old
 from octweb.decisions.models import Block, DecisionHead, Kind, RecordStream, SpoolPart
-from octweb.decisions.silently import AnsweredRows, add_silent_answers
+from octweb.decisions.silently import RecordedRows, add_silent_answers
 from octweb.dossier.keys import signing_key
 from octweb.registry.prediction.recording import ID_DIGITS, ROWS_HEAD, new_id
 
@@ -156,7 +156,7 @@ def _end(head: DecisionHead, stream: RecordStream, read: Read, size: int) -> Non
 def _read(part: SpoolPart, stream: RecordStream, fd: int) -> Read:
     """Read frames until there are enough rows for one transaction. Skip rows that were collected before."""
     drafts: list[EntryDraft] = []
-    frames: list[AnsweredRows] = []
+    frames: list[RecordedRows] = []
     end = part.offset
     seq = stream.seq
     last = part.last
@@ -192,11 +192,11 @@ def _schema(name: str, fd: int, key: bytes) -> Any:
     return SCHEMAS[name, key]
 
 
-def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> AnsweredRows:
+def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> RecordedRows:
     """Return the records of a frame. A refused row has no cells, so no challenger answers it."""
     if frame.kind == FrameKind.REFUSED:
         draft = _refused_draft(stream, frame)
-        return AnsweredRows(draft.values["model"], b"", [draft], np.empty((0, 0)))
+        return RecordedRows(draft.values["model"], b"", [draft], np.empty((0, 0)))
     drafts = []
     sha256, model, first, at, api, length = ROWS_HEAD.unpack_from(frame.body)
     start = ROWS_HEAD.size
@@ -242,7 +242,7 @@ def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> AnsweredRows
             "model": uuid.UUID(bytes=model), "stream": stream, "seq": frame.seq + i, "leaf": leaf, "label": label, "subject": subject,
         }  # fmt: skip
         drafts.append(EntryDraft(str(Kind.DECISION), key, at, payload, columns_of_list))
-    return AnsweredRows(uuid.UUID(bytes=model), sha256, drafts, values)
+    return RecordedRows(uuid.UUID(bytes=model), sha256, drafts, values)
 
 
 def _cell(column: dict[str, Any], value: float, bits: str) -> Any:

@@ -19,7 +19,7 @@ from trainer.dtypes import FloatArray
 log = logging.getLogger(__name__)
 
 
-class AnsweredRows(NamedTuple):
+class RecordedRows(NamedTuple):
     """Drafts of the rows of a frame, with the cells that the served tree tests, float64 (n, columns)."""
 
     model: uuid.UUID
@@ -37,14 +37,14 @@ class _Challenger(NamedTuple):
     since: int
 
 
-def add_silent_answers(frames: Iterable[AnsweredRows]) -> None:
+def add_silent_answers(frames: Iterable[RecordedRows]) -> None:
     """Add the member `challenger` to the payloads of rows whose model has a challenger.
 
     Its value is a list of [SHA-256 of the challenger's file, leaf, class as the served tree numbers it]. Leaf and class
     are null if the challenger has no answer. Rows from before the challenge, and models that test too few columns, get
     no such member.
     """
-    by_model: dict[tuple[uuid.UUID, bytes], list[AnsweredRows]] = {}
+    by_model: dict[tuple[uuid.UUID, bytes], list[RecordedRows]] = {}
     for frame in frames:
         if not frame.sha256:
             continue
@@ -74,7 +74,7 @@ def _challenger(pk: uuid.UUID, sha256: bytes) -> _Challenger | None:
     return _Challenger(silent, places, named.challenger.sha256, named.since)
 
 
-def _add(challenger: _Challenger, parts: list[AnsweredRows]) -> None:
+def _add(challenger: _Challenger, parts: list[RecordedRows]) -> None:
     parts = [part for part in parts if part.drafts and part.drafts[0].at >= challenger.since]
     if not parts:
         return
