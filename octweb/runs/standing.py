@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ def standing(run: TrainingRun, method: Method, latest: Mapping[str, Any] | None)
     if latest is None or latest.get("correct") is None:
         return Standing(right="No tree yet." if run.finished is None else "No tree.", more="")
     facts = {"objective": latest.get("incumbent"), "correct": latest["correct"], "leaves": latest.get("leaves")}
+    if method.guarantee is Guarantee.SPLITS:
+        facts |= _split_counts(latest["tree"])
     return _sentences(run, method, facts, rows=sum(latest["tree"][0]["counts"]), bound=run.progress.get("bound"))
 
 
@@ -49,9 +51,11 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
             f"Right for {points_text(int(facts['correct']) / rows)}{THIN}% of the weight of the training rows{size}."
         )
     if method.guarantee is Guarantee.SPLITS:
-        return Standing(
-            right=right, more="Each question is the best for its rows; nothing is proved about the whole tree."
-        )
+        parts = parts_claim({**facts, "guarantee": method.guarantee})
+        if parts is None or parts.proved == parts.total:
+            proved = "Each question is the best for its rows; nothing is proved about the whole tree."
+            return Standing(right=right, more=proved)
+        return Standing(right=right, more=f"{parts.sentence} Nothing is proved about the whole tree.")
     if method.guarantee is Guarantee.SUBTREES:
         parts = parts_claim({**facts, "guarantee": method.guarantee})
         proved = "Small subtrees are proved at the end of the run." if parts is None else parts.sentence
@@ -62,6 +66,14 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
     if bound is None or objective is None:
         return Standing(right=right, more=f"How many more are possible is not known{'' if run.finished else ' yet'}.")
     return Standing(right=right, more=_more(run, float(bound) - float(objective), float(objective), rows))
+
+
+def _split_counts(nodes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the number of questions of a tree that is still searched, and of those that are proved."""
+    branches = [node for node in nodes if "left" in node]
+    bounded = [node for node in branches if node.get("impurity_bound") is not None]
+    proved = [node for node in bounded if node["impurity"] - node["impurity_bound"] <= PROVED * sum(node["counts"])]
+    return {"splits": len(branches), "splits_proved": len(proved)}
 
 
 def _more(run: TrainingRun, difference: float, objective: float, rows: int) -> str:

@@ -76,6 +76,18 @@ def test_other_states_claim_no_rows(changes, words):
     assert "Could be at most 1 more" not in text
 
 
+@pytest.mark.parametrize(("bound", "words"), [(None, "0 of 1"), (1.0, "0 of 1"), (2.0, "Each question is the best")])
+def test_question_is_best_only_if_its_bound_says_so(bound, words):
+    """The first tree, grown while kernels compile, has no bounds."""
+    root = {"id": 0, "counts": [6, 4], "left": 1, "right": 2}
+    if bound is not None:
+        root |= {"impurity": 2.0, "impurity_bound": bound}
+    tree = record(8, 2) | {"tree": [root, {"id": 1, "counts": [6, 2]}, {"id": 2, "counts": [0, 2]}]}
+    text = sentences(method="bivariate", tree=tree)
+    assert words in text
+    assert ("Each question is the best" in text) == (bound == 2.0)
+
+
 def test_no_tree_of_random_searches_has_more_rows_than_said():
     chance = random.Random(7)
     for _ in range(300):
