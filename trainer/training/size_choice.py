@@ -27,6 +27,7 @@ from trainer.training.supervised_thread import supervise
 from trainer.tree.nodes import Draft, DraftLeaf, Tree
 
 FOLDS = 5
+FEWEST_FOLDS = 2  # folds that must end before the time of the choice is over
 REPEATS = (4, 1)  # repetitions of the cross-validation; the first affordable number is used
 QUANTILES = 9  # quantiles per numeric column in a fold if the thresholds are 'auto'
 FEWEST_ROWS = 50  # with at least this many rows, a fold validates ten rows or more
@@ -64,7 +65,8 @@ def settle_size(method: Method, problem: Problem, settings: Settings, monitor: M
         The training rows, on which alone the choice depends.
     settings : Settings
     monitor : Monitor
-        If it stops, or half of the time limit is over, the choice ends early, and the penalty is 0.
+        If it stops, or half of the time limit is over, the choice ends early. The folds that ended then choose; with fewer than
+        FEWEST_FOLDS of them the penalty is 0.
 
     Returns
     -------
@@ -129,23 +131,30 @@ def _measure(method: Method, problem: Problem, settings: Settings, monitor: Moni
     if not deals:
         return _not_chosen("The groups or times of the rows allow no two folds inside the training rows.")
     parts = [(folds, fold) for folds in deals for fold in range(folds.count)]
-    losses = np.zeros((len(parts), min(2 ** settings["depth"], len(problem.table))))
-    weights = np.zeros(len(parts))
-    for k, (folds, fold) in enumerate(parts):
-        monitor.report(phase=f"choosing the size: part {k + 1} of {len(parts)}")
-        judged = folds.validation(fold)
-        part = _pose_part(problem, settings, folds.training(fold))
-        drafts = _best(method, part, settings, monitor)
-        if monitor.stopped():
-            return _unfinished(monitor)
-        losses[k] = _judge(problem, part, drafts, judged, losses.shape[1])
-        weights[k] = _weight(problem, judged)
     monitor.report(phase="choosing the size: all rows")
     measured = problem if _seconds(method, problem, settings) <= longest else coarse
     drafts = _best(method, measured, settings, monitor)
     if monitor.stopped():
         return _unfinished(monitor)
-    return _record(problem, _sizes(measured, drafts), losses, weights, deals[0].count)
+    losses = np.zeros((len(parts), min(2 ** settings["depth"], len(problem.table))))
+    weights = np.zeros(len(parts))
+    ended = 0
+    for k, (folds, fold) in enumerate(parts):
+        monitor.report(phase=f"choosing the size: part {k + 1} of {len(parts)}")
+        judged = folds.validation(fold)
+        part = _pose_part(problem, settings, folds.training(fold))
+        fold_drafts = _best(method, part, settings, monitor)
+        if monitor.stopped():
+            break
+        losses[k] = _judge(problem, part, fold_drafts, judged, losses.shape[1])
+        weights[k] = _weight(problem, judged)
+        ended += 1
+    if monitor.reason is not None or ended < FEWEST_FOLDS:
+        return _unfinished(monitor)
+    # judge each row equally often: use whole repetitions, or only the folds of the first one
+    each = min(ended, deals[0].count)
+    used = ended // each * each
+    return _record(problem, _sizes(measured, drafts), losses[:used], weights[:used], each)
 
 
 def _unfinished(monitor: Monitor) -> dict[str, Any]:

@@ -77,6 +77,34 @@ def test_a_slow_choice_leaves_half_of_the_time_to_the_search(tmp_path: Path, mon
     assert not refuted_claims(tmp_path)
 
 
+@pytest.mark.parametrize(("ended", "judged"), [(2, 1), (3, 2), (4, 3), (6, 5), (7, 5), (12, 10)])
+def test_choice_out_of_time_uses_the_folds_that_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: int, judged: int
+):
+    """It once fell back to a penalty of 0. The first search is that of all rows, and repetitions are used as a whole."""
+    searches = 0
+    search = size_choice._best
+
+    def search_until_over(method: object, problem: object, settings: object, monitor: Monitor) -> list[SizedDraft]:
+        nonlocal searches
+        searches += 1
+        if searches <= ended:
+            return search(method, problem, settings, monitor)
+        monitor._stage_end = 0.0
+        return []
+
+    monkeypatch.setattr(size_choice, "_best", search_until_over)
+    X, y = noisy_rows(3)
+    result = trained_file(tmp_path, X, y, parameters=FEW)
+    sizes = result.model.sizes
+    if judged < size_choice.FEWEST_FOLDS:
+        assert sizes["reason"].startswith("Half of the time limit was over")
+    else:
+        assert sizes["folds"] * sizes["repeats"] == judged
+        assert sum(size["chosen"] for size in sizes["tried"]) == 1
+    assert not refuted_claims(tmp_path)
+
+
 def test_default_on_iris_asks_what_helps():
     X, y = datasets.load_iris(return_X_y=True)
     assert make_classifier("exact").fit(X, y).get_n_leaves() in (3, 4)
