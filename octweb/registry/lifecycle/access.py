@@ -16,7 +16,8 @@ def is_token_valid(token: Any) -> bool:
     if token is None:
         return True
     is_current = token.expiry is None or token.expiry > timezone.now()
-    return is_current and token.user.is_active and may_use_tokens(token.user)
+    user = token.user  # read once, because each prediction asks
+    return is_current and user.is_active and may_use_tokens(user)
 
 
 def may_call(user: Any, token: Any, model: TreeModel, *, public: bool = False) -> bool:
