@@ -53,7 +53,7 @@ echo "== tests (SQLite)"
 "$BIN/python" -m pytest -m "$MARKS" -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
 
 echo "== tests of the application (PostgreSQL)"
-bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb/{jobs,runs,batch,datasets,experiments,registry,workbench,checking,core,decisions,demo} tests/trainer/counts/test_sources.py \
+bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb/{jobs,runs,batch,datasets,sources,experiments,registry,workbench,checking,core,decisions,demo} tests/trainer/counts/test_sources.py \
     -m "not slow" --only-database -n 2 --dist loadfile --no-loadscope-reorder
 
 echo "== several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from trainer.counts.database import QueryGuard
@@ -39,6 +41,15 @@ def test_sample_is_of_one_select_only(places, query):
     assert rows is None or len(rows) <= 5
     with open_source(f"duckdb:{database}", query="SELECT count(*) AS n FROM loans") as source:
         assert next(source.pieces()).rows.column("n").to_pylist() == [400]
+
+
+@pytest.mark.django_db  # the tests on PostgreSQL include those that use the database
+@pytest.mark.skipif(not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="needs PostgreSQL")
+@pytest.mark.parametrize("before", ["SELECT", "SELECT set_config('statement_timeout', '0', false),"])
+def test_postgresql_stops_a_long_query(before):
+    pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the driver is not installed")
+    with pytest.raises(DataError, match="statement timeout"):
+        read_sample(os.environ["DATABASE_URL"], query=f"{before} pg_sleep(600)::text AS a", guard=QueryGuard(seconds=1))
 
 
 def test_tables_and_files_are_listed(places):
