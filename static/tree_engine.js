@@ -72,7 +72,7 @@ const TreeEngine = (() => {
     const place = column.ranks.indexOf(word);
     if (place < 0 && isGap(word)) return { value: NaN };
     const code = place < 0 ? spellingOf(column, word) : place;
-    return code === undefined ? { value: null, why: `'${word}' is not among the ranks ${column.ranks.join(" < ")} of '${column.name}'` } : { value: code + 1 };
+    return code === undefined ? { value: null, why: `'${word}' is not among the ranks ${column.ranks.join(" < ")}` } : { value: code + 1 };
   }
 
   // return whether a number is outside the training range and is no code; false if the range is unknown

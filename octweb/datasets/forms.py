@@ -130,7 +130,8 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
     elif "role" not in mend and "kind" in mend:
         data[f"taken:{name}"] = str(mend["kind"])
         if name in names:
-            data.pop(f"kind-{names.index(name)}", None)  # the page posts the kind that the column had before
+            for field in ("kind", "unknown"):  # the page posts those that the column had before
+                data.pop(f"{field}-{names.index(name)}", None)
     return data
 
 
@@ -259,7 +260,9 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
             # only a categorical column can have a category for missing values
             allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is ColumnKind.CATEGORICAL
             missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.LEARN
-        if data.get(f"unknown-{i}") in list(UnknownPolicy):
+        # where another kind was chosen, the field shows the policy of the categories before
+        has_categories = kinds.get(name, ColumnKind.CATEGORICAL) is ColumnKind.CATEGORICAL
+        if has_categories and data.get(f"unknown-{i}") in list(UnknownPolicy):
             unknown[name] = UnknownPolicy(data[f"unknown-{i}"])
         units[name] = data.get(f"unit-{i}", "").strip()[:40]
         if f"special-{i}" in data:

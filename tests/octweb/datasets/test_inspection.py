@@ -55,6 +55,8 @@ def fields_of(shown) -> dict[str, str]:
     found = {"seen": shown.context["seen"], "target": "answer"}
     for i, column in enumerate(shown.context["columns"]):
         found |= {f"role-{i}": column["role"], f"kind-{i}": column["kind"], f"missing-{i}": column["missing"]}
+        if column["kind"] == "categorical":
+            found[f"unknown-{i}"] = column["unknown"]
     return found
 
 
@@ -116,6 +118,7 @@ def test_button_uses_a_declared_order(page, owner, media):
     again = page.post(url, fields_of(shown) | {"mend": finding["value"]})
     assert next(c["kind"] for c in again.context["columns"] if c["name"] == "level") == "numeric"
     assert '<option value="ranks" selected>' in again.content.decode()
+    assert "Cannot be stored" not in again.content.decode()
     assert "ordered_categories" not in {own["kind"] for own in again.context["findings"]}
     stored_fields = fields_of(again) | {"taken:level": "ranks", "confirm": "1", "name": "Ranked"}
     assert page.post(url, stored_fields).status_code == 302
