@@ -18,6 +18,7 @@ METHODS = "trainer.registry"
 SEARCH = "trainer.families.exact.search.solve"
 CONSTRAINED = "trainer.families.exact.search.constrained"
 INTERVALS = "trainer.families.numeric.intervals"
+SIZED = "trainer.families.numeric.sized"
 
 
 class BinaryTreeFound(Protocol):
@@ -63,6 +64,11 @@ def solve_constrained(problem: BinaryProblem, constraints: Any, *, limits: Searc
 def numeric_search(*arguments: Any) -> Any:
     """Create a `trainer.families.numeric.intervals.NumericSearch`: the best tree over all thresholds for the rows of a node."""
     return import_module(INTERVALS).NumericSearch(*arguments)
+
+
+def sized_search(plain: Any, min_leaf: int) -> Any:
+    """Create a `trainer.families.numeric.sized.SizedSearch`: the search `plain`, for trees whose leaves weigh at least `min_leaf`."""
+    return import_module(SIZED).SizedSearch(plain, min_leaf)
 
 
 def numeric_time_over() -> type[Exception]:

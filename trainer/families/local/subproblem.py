@@ -18,12 +18,11 @@ from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.methods.monitor import Monitor
 from trainer.solver_common import cross_family
-from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits, never
+from trainer.solver_common.binary_problem import never
 
 Shape = Any  # (feature, rank, low, high), or the label of a leaf
 INFINITE_COST = 1 << 60
 MOST_WEIGHT = (1 << 31) - 1
-MOST_QUESTIONS = 1500  # thresholds of a subproblem with `min_leaf`; the search stores counts of all pairs of them
 Cost = tuple[int, int]  # Q * errors + P * leaves, and the leaves
 
 
@@ -151,8 +150,7 @@ class Subproblems:
         if self.is_proved(order, height, part) or self.monitor.stopped():
             return None
         self.solved += 1
-        solve = self._solve_numeric if self.min_leaf == 1 else self._solve_binary
-        return solve(order, height, part)
+        return self._solve(order, height, part)
 
     def _key(self, order: np.ndarray, height: int) -> tuple[bytes, int]:
         return hashlib.blake2b(order[0].tobytes(), digest_size=16).digest(), height
@@ -164,7 +162,7 @@ class Subproblems:
         most = min(1 << height, len(largest))
         return min((self.Q * (total - int(largest[t - 1])) + self.P * t, t) for t in range(1, most + 1))
 
-    def _solve_numeric(self, order: np.ndarray, height: int, part: CountedSubtree) -> CountedSubtree | None:
+    def _solve(self, order: np.ndarray, height: int, part: CountedSubtree) -> CountedSubtree | None:
         scale = (
             1 << height
         ) + 2  # exceeds the leaves of a tree of this height by more than 1, so leaves only break ties
@@ -181,6 +179,8 @@ class Subproblems:
             flag = self.monitor.flag
             stop = self.monitor.stopped
             search = cross_family.numeric_search(rows.rank, rows.y, rows.weights, rows.classes, costs, flag, stop)
+            if self.min_leaf > 1:
+                search = cross_family.sized_search(search, self.min_leaf)
             self._searches[height] = search
         cost = self.cost(part)
         try:
@@ -191,44 +191,6 @@ class Subproblems:
             self._bounds[self._key(order, height)] = cost
             return None
         return self._store(order, height, part, result.tree)
-
-    def _solve_binary(self, order: np.ndarray, height: int, part: CountedSubtree) -> CountedSubtree | None:
-        """Solve over the thresholds that leave `min_leaf` on both sides; leave it open if there are too many."""
-        at = np.sort(order[0])
-        questions = self._questions(order)
-        if len(questions) > MOST_QUESTIONS:
-            return None
-        bits = np.empty((len(at), len(questions)), np.uint8)
-        for k, (feature, rank) in enumerate(questions):
-            bits[:, k] = self.rows.rank[feature, at] > rank
-        found = cross_family.solve_binary(
-            BinaryProblem(
-                bits, self.rows.y[at], n_classes=self.rows.classes, depth=height, leaf_cost=self.kappa,
-                weights=self.rows.weights[at], min_leaf=self.min_leaf,
-            ),
-            limits=SearchLimits(stop=self.monitor.stopped, flag=self.monitor.flag),
-        )  # fmt: skip
-
-        def shape(tree: Any) -> Shape:
-            if not isinstance(tree, tuple):
-                return None
-            return *questions[tree[0]], shape(tree[1]), shape(tree[2])
-
-        best = self.evaluate(order, shape(found.shape))
-        if best is None or found.bound * self.Q < self.cost(best)[0]:
-            return None  # the search was stopped
-        return self._store(order, height, part, best.shape)
-
-    def _questions(self, order: np.ndarray) -> list[tuple[int, int]]:
-        """Return the splits (feature, rank) with at least `min_leaf` on both sides."""
-        questions = []
-        for feature, at in enumerate(order):
-            rank = self.rows.rank[feature, at]
-            below = np.cumsum(self.rows.weights[at])
-            ends = np.flatnonzero(rank[:-1] < rank[1:])
-            heavy = (below[ends] >= self.min_leaf) & (below[-1] - below[ends] >= self.min_leaf)
-            questions += [(feature, int(r)) for r in rank[ends[heavy]]]
-        return questions
 
     def _store(self, order: np.ndarray, height: int, part: CountedSubtree, shape: Shape) -> CountedSubtree | None:
         """Store the cost of the best tree of a node; return the tree if it costs less than `part`."""
