@@ -25,6 +25,9 @@ OWN_TABLES = {
 OTHER_WORDS = {
     ("trainer/data/parsing/dates.py", "oct"): "a month",
     ("octweb/registry/page/node.py", "exact"): "the key of an exact text",
+    ("octweb/registry/document/reasons.py", "exact"): "the key of an exact reason",
+    ("trainer/explain/reasons.py", "exact"): "the key of an exact reason",
+    ("octweb/client/client.py", "exact"): "the client names its default, because it runs without the library",
 }
 
 
