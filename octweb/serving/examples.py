@@ -9,6 +9,7 @@ from typing import Any
 FILE = Path(__file__).with_name("examples.json")  # written by tests/octweb/serving/test_examples.py
 JSON = "application/json"
 TAGS = {
+    "counts": "Counts of rows that stay in a source.",
     "datasets": "Tables: upload, columns, versions, findings, erasure of rows.",
     "decisions": "Recorded answers: outcomes, overrides, objections, erasure.",
     "experiments": "Many methods and sizes on the same folds.",
@@ -24,6 +25,7 @@ TAGS = {
     "privacy": "What is stored about you.",
     "runs": "Training runs: start, progress, stop.",
     "sign-out-everywhere": "End all sessions and tokens of your account.",
+    "sources": "Databases and files that the operator has registered.",
     "subjects": "Erase the records about one person.",
     "tokens": "Your API tokens.",
     "v2": "Predictions by the Open Inference Protocol.",
