@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 SUMMARIES = {
+    "counts_list": "List your counts. Finished ones are listed for 30 days; their tables stay.",
+    "counts_retrieve": "Show a count and its progress.",
+    "counts_cancel_create": "Stop a count.",
     "datasets_list": "List your tables.",
     "datasets_create": "Upload a table.",
     "datasets_retrieve": "Show a table: its columns, classes and versions.",

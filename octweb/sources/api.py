@@ -48,7 +48,7 @@ class TablesSerializer(serializers.Serializer):
     of = serializers.IntegerField(help_text="number of all; `names` has at most 1,000")
 
 
-class RowsSerializer(BodySerializer):
+class SampledRowsSerializer(BodySerializer):
     """The rows of a source: a table or file, or a query of a database."""
 
     table = StrictTextField(
@@ -127,7 +127,7 @@ class CountSerializer(serializers.ModelSerializer):
         return queue_position(job)
 
 
-class NewCountSerializer(RowsSerializer):
+class NewCountSerializer(SampledRowsSerializer):
     """A request to count the rows of a source."""
 
     source = StrictTextField(max_length=50)
@@ -194,12 +194,12 @@ class SourceSample(APIView):
     """A preview of rows of a source."""
 
     @extend_schema(
-        request=RowsSerializer,
+        request=SampledRowsSerializer,
         responses={200: SampleSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429, 503),
     )
     def post(self, request: Request, name: str) -> Response:
         """Read a sample, at most 10,000 rows, and return its columns and first rows. Nothing is stored."""
-        form = RowsSerializer(data=request.data)
+        form = SampledRowsSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         rows = chosen_rows(request.user, form.validated_data | {"source": name})
         with reader.scratch() as folder:

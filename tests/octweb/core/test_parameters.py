@@ -161,7 +161,9 @@ def test_every_body_of_a_call_names_unknown_members():
                 }
                 assert places, name
                 plain += [
-                    name for p in places if not re.search(rf"class {name}\((BodySerializer|Erase)", p.read_text())
+                    name
+                    for p in places
+                    if not re.search(rf"class {name}\((BodySerializer|Erase|SampledRows)", p.read_text())
                 ]
     assert plain == []
 
