@@ -175,10 +175,12 @@ def preview_page(
         guesses, choice, choice.target or guessed, staged.reading.units(), reading.given.get("missing", {})
     )
     kind_words = {column["name"]: _kind_words(column, choice.target or guessed) for column in columns}
+    record_of = {record["name"]: record for record in records}  # the list itself begins with what needs a decision
     context |= {
         "raw": staged,
         "heads": [
-            {"name": t["name"], "words": kind_words.get(t["name"], t["words"]), "open": t["open"]} for t in records
+            {"name": name, "words": kind_words.get(name, record_of[name]["words"]), "open": record_of[name]["open"]}
+            for name in staged.names
         ],
         "classes": _classes([label for label, _ in outlook.class_rows], [rows for _, rows in outlook.class_rows]),
         "target_names": staged.names,

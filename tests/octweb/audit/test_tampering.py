@@ -81,6 +81,8 @@ FREE = {
     (Dataset, "reading"): "owners may change it; the model file has the reading of the training",
     (Dataset, "source_bytes"): "shown only",
     (Dataset, "sample"): "the name of the sample, shown only",
+    (Dataset, "counts"): "empty where there are rows; else its file is checked like theirs",
+    (Dataset, "origin"): "shown; the model file names the source and the SHA-256 of its counts",
     (Dataset, "version"): "order of files with the same columns",
     (Dataset, "previous"): "order of files with the same columns",
     (Share, "id"): "a key",

@@ -10,7 +10,7 @@ from octweb.datasets.models import Dataset, Upload
 from tests.octweb.datasets.files import API, api
 
 pytestmark = pytest.mark.django_db
-OF_ONE = {"detail": "get", "edit": "get", "preview": "get", "discard": "post", "version": "get"}
+OF_ONE = {"detail": "get", "edit": "get", "preview": "get", "discard": "post", "version": "get", "counts": "get"}
 OF_ALL = {"list": "get", "new": "get", "sample": "post"}
 CHANGES = {"edit": {"name": "taken"}, "preview": {"confirm": "1"}, "discard": {}, "version": {}}
 OF_API = [("get", ""), ("get", "rows/"), ("get", "download/"), ("patch", ""), ("delete", "")]

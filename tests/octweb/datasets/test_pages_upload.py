@@ -100,6 +100,14 @@ def test_the_preview_says_what_will_be_left_out(page):
     assert not Dataset.objects.exists()
 
 
+def test_names_of_columns_stand_above_their_cells(page):
+    """Columns that need a decision come first in the list of columns, but not above the rows."""
+    rows = "".join(f"{i},{'abc'[i % 3]},2024-01-{1 + i % 28:02d},{'xy'[i % 2]}\n" for i in range(60))
+    shown = page.get(start(page, f"n,letter,day,class\n{rows}".encode()))
+    assert [head["name"] for head in shown.context["heads"]] == ["n", "letter", "day", "class"]
+    assert shown.context["rows"][0][1][2].startswith("2024-01-01")
+
+
 def test_what_is_foretold_is_what_is_stored(page):
     url = start(page, GAPS)
     foretold = page.get(url, {"target": "label"}).context["outlook"]
