@@ -13,6 +13,8 @@ from octweb.core.api import PROBLEMS
 
 PLACES = {
     "datasets": "dataset-list",
+    "sources": "api-sources",
+    "counts": "count-list",
     "methods": "api-methods",
     "runs": "run-list",
     "experiments": "experiment-list",

@@ -73,6 +73,7 @@ def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
         "dataset": str(wide.pk), "method": "exact", "own": "1", "evaluation": "none", "p_depth": "3", "p_leaf_penalty": "0",
         "p_min_leaf": "1", "p_time_limit": "1", "p_class_weight": "none", "p_binarise": "quantile-thresholds",
         "p_optimal_trees": "0", "p_goal": "auto", "p_threads": "1", "p_seed": "0", "p_unseen_missing": "follow",
+        "p_fairness": "none", "p_fairness_delta": "0.05",
     }  # fmt: skip
     for typed, wanted in (("", "auto"), ("auto", "auto"), ("5", 5), ("12", 12)):
         answer = client.post(reverse("runs:new"), data | {"p_bins": typed, "name": f"typed {typed}"})
