@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from trainer.errors import ParameterError
 from trainer.tree.literals import sql_name
 
 TABLES = (
-    "SELECT table_schema || '.' || table_name AS name FROM information_schema.tables "
-    "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
+    "SELECT table_schema AS schema, table_name AS name FROM information_schema.tables "
+    "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
 )
+# a part of a table's name; one with a dot stands in quotes
+PART = re.compile(r'"(?:[^"]|"")+"(?=\.|$)|[^.]+')
 
 
 def open_source(
@@ -71,9 +74,23 @@ def list_tables(place: Path | str) -> list[str]:
     if not is_database(place):
         return list(storage_of(place).names)
     with open_source(place, query=TABLES) as source:
-        return [str(name) for piece in source.pieces() for name in piece.rows.column("name").to_pylist()]
+        return [
+            f"{_quoted(schema)}.{_quoted(name)}"
+            for piece in source.pieces()
+            for schema, name in zip(*(piece.rows.column(part).to_pylist() for part in ("schema", "name")), strict=True)
+        ]
 
 
 def table_query(table: str) -> str:
-    """Return the query of all rows of a table, `name` or `schema.name`."""
-    return f"SELECT * FROM {'.'.join(map(sql_name, table.split('.')))}"  # noqa: S608 - the name is quoted
+    """Return the query of all rows of a table, `name` or `schema.name`. A part with a dot stands in quotes."""
+    parts = PART.findall(table) or [table]
+    return f"SELECT * FROM {'.'.join(sql_name(_unquoted(part)) for part in parts)}"  # noqa: S608 - the name is quoted
+
+
+def _quoted(part: str) -> str:
+    return sql_name(part) if "." in part or part.startswith('"') else part
+
+
+def _unquoted(part: str) -> str:
+    is_quoted = len(part) > 2 and part[0] == part[-1] == '"'
+    return part[1:-1].replace('""', '"') if is_quoted else part

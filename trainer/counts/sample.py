@@ -12,8 +12,10 @@ from trainer.counts.collect import concatenate, take_rows
 from trainer.counts.database import QueryGuard
 from trainer.counts.opening import is_database, open_source
 from trainer.data.formats.raw import RawTable
+from trainer.errors import DataError
 
 SAMPLE_ROWS = 10_000
+SAMPLE_BYTES = 200_000_000  # limit of a sample; its cells are shown on a page, as those of an upload
 SAMPLE_FILES = 8  # of a folder, evenly spaced in the order of their names
 
 
@@ -37,7 +39,7 @@ def read_sample(
     Raises
     ------
     DataError
-        If the source cannot be read.
+        If the source cannot be read, or the sample is larger than `SAMPLE_BYTES`.
     ParameterError
         If the query is missing, or belongs to no database.
     """
@@ -52,4 +54,11 @@ def read_sample(
             if piece is not None:
                 rows = min(len(piece.rows), -(-most // files))
                 parts.append(take_rows(piece.rows, np.arange(rows)))
-    return concatenate(parts)
+    sample = concatenate(parts)
+    size = sum(column.nbytes for column in sample.columns)
+    if size > SAMPLE_BYTES:
+        raise DataError(
+            f"The first {len(sample):,} rows have {size // 10**6:,} MB, but at most {SAMPLE_BYTES // 10**6:,} MB are possible. "
+            "Leave columns with long texts out."
+        )
+    return sample

@@ -6,8 +6,9 @@ import os
 
 import pytest
 
+from trainer.counts import sample
 from trainer.counts.database import QueryGuard
-from trainer.counts.opening import list_tables, open_source
+from trainer.counts.opening import list_tables, open_source, table_query
 from trainer.counts.sample import read_sample
 from trainer.errors import DataError
 
@@ -58,9 +59,31 @@ def test_tables_and_files_are_listed(places):
     assert list_tables(str(folder)) == ["a.parquet", "b.parquet"]
 
 
+def test_sample_with_huge_cells_is_refused(places, monkeypatch):
+    _, database = places
+    monkeypatch.setattr(sample, "SAMPLE_BYTES", 5_000_000)
+    query = "SELECT repeat('x', 2000000) AS a FROM loans"
+    assert len(read_sample(f"duckdb:{database}", query=query, guard=GUARD, most=2)) == 2
+    with pytest.raises(DataError, match="The first 3 rows have 6 MB, but at most 5 MB"):
+        read_sample(f"duckdb:{database}", query=query, guard=GUARD, most=3)
+
+
+def test_listed_tables_can_be_read(tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed (requirements-databases.txt)")
+    path = tmp_path / "odd.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        for name in ("2024.loans", 'a "b"', '"c"', "ümläut; x"):
+            connection.execute(f'CREATE TABLE "{name.replace(chr(34), 2 * chr(34))}" AS SELECT 1 AS a')
+    names = list_tables(f"duckdb:{path}")
+    assert 'main."2024.loans"' in names
+    assert len(names) == 4
+    for name in names:
+        assert len(read_sample(f"duckdb:{path}", query=table_query(name), guard=GUARD)) == 1, name
+
+
 def test_sample_of_a_folder_has_rows_of_each_file(places):
     folder, _ = places
-    sample = read_sample(str(folder), most=20)
-    assert len(sample) == 20
+    rows = read_sample(str(folder), most=20)
+    assert len(rows) == 20
     first = read_sample(str(folder / "a.parquet"), most=10).column("income").to_pylist()
-    assert sample.column("income").to_pylist()[:10] == first
+    assert rows.column("income").to_pylist()[:10] == first
