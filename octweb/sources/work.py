@@ -40,6 +40,7 @@ class CountChild(Process):
         self.rows = chosen_rows(job.owner, {"source": job.source, "table": job.table, "query": job.query})
         request = {
             "source": self.rows.place,
+            "label": self.rows.words,
             "query": self.rows.statement,
             "target": job.target,
             "depth": job.depth,

@@ -71,6 +71,7 @@ class CountRequest:
     folds: int = 0
     key: str | None = None
     suppress: int = 0
+    label: str = ""  # named in the counts in place of the file, or of the host of a database
     questions: CountedQuestions | None = None
     given: ParsingChoices = field(default_factory=ParsingChoices)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -348,17 +349,19 @@ class _State:
                 "No row of the source can be counted: each lacks a class, or has an empty cell that the questions do not allow. "
                 "Choose another target, or fill the empty cells."
             )
+        label = request.label or source.label
+        parts = [replace(part, name=label) if part.name == source.label else part for part in self.parts]
         return Counts(
             questions=self.questions,
             depth=request.depth,
             low=self.numbers,
             high=self.numbers,
-            rows=sum(part.rows for part in self.parts),
-            parts=tuple(sorted(self.parts, key=lambda part: (part.sha256, part.name))),
+            rows=sum(part.rows for part in parts),
+            parts=tuple(sorted(parts, key=lambda part: (part.sha256, part.name))),
             key=request.key,
             left_out=dict(sorted((+self.left_out).items())),
             unknown=dict(sorted((+self.unknown).items())),
-            source=source.label,
+            source=label,
             origin=source.origin,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )

@@ -66,7 +66,9 @@ def _refuse_what_needs_rows(client, dataset) -> None:
     page = client.get(f"/datasets/{dataset.pk}/").content.decode()
     assert "No row is stored here." in page
     with zipfile.ZipFile(io.BytesIO(b"".join(client.get(f"/datasets/{dataset.pk}/counts/")))) as packed:
-        assert json.loads(packed.read("counts.json"))["sha256"] == dataset.origin["sha256"]
+        record = json.loads(packed.read("counts.json"))
+    assert record["sha256"] == dataset.origin["sha256"]
+    assert {record["source"], *(part["name"] for part in record["parts"])} == {"a query of bank"}
     for path in ("edit", "version"):
         assert client.get(f"/datasets/{dataset.pk}/{path}/").status_code < 500, path
     for path in ("/privacy/", "/experiments/new/", "/runs/new/", "/workbenches/new/", "/datasets/", "/sources/"):
