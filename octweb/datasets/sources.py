@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from django.conf import settings
 from django.http import Http404
@@ -67,10 +67,11 @@ class SourceRows:
         """The address that `trainer.counts.opening.open_source` opens."""
         if self.source.is_database or not self.table:
             return self.source.address
-        address, mark, options = (
-            self.source.address.partition("?") if "://" in self.source.address else (self.source.address, "", "")
-        )
-        return f"{address.rstrip('/')}/{self.table}{mark}{options}"
+        if "://" not in self.source.address:
+            return f"{self.source.address.rstrip('/')}/{self.table}"
+        address, mark, options = self.source.address.partition("?")
+        # quoted, because `?` begins options such as another host, and `%2e%2e` is the folder above
+        return f"{address.rstrip('/')}/{quote(self.table)}{mark}{options}"
 
     @property
     def statement(self) -> str | None:
@@ -126,7 +127,8 @@ def chosen_rows(user: Any, record: Mapping[str, Any]) -> SourceRows:
         )
     if "\x00" in table + query:
         raise DataError("A name and a query must not contain the character 0. Remove it.")
-    if not source.is_database and table and (table.startswith("/") or {"..", ""} & set(Path(table).parts)):
+    # the list leaves hidden files out, and a part `..` begins with a dot, too
+    if not source.is_database and (table.startswith("/") or any(p.startswith((".", "_")) for p in Path(table).parts)):
         raise DataError(f"'{table[:80]}' is not a file of '{source.name}'. Choose one of the list.")
     return SourceRows(source=source, table=table, query=query)
 

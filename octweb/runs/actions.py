@@ -87,18 +87,19 @@ def enqueue(
     )
     if key and (before := _of_key(owner, key, digest)):
         return before
+    asked = parameters or {}
     if dataset.counts:
         parameters = _counted_parameters(
             dataset,
             method,
-            parameters or {},
+            asked,
             rows_needed=bool(test_share or folds or warm_start or any(bound.values())),
         )
     else:
         refuse_without_rows(dataset)
     declared = get(method)
     checked = declared.settings(parameters or {})
-    values = within_limits(declared, checked.to_json(), said=parameters or {})
+    values = within_limits(declared, checked.to_json(), said=asked)
     check_evaluation(test_share, folds, dataset.rows)
     check_settings(declared, checked, dataset)
     dependence.check(dataset, **bound, settings=checked.to_json())

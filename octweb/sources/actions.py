@@ -26,6 +26,7 @@ from trainer.errors import ParameterError
 
 __all__ = ["CountSettings", "cancel", "check_settings", "start", "start_from_preview", "tidy"]
 
+MOST_TARGET = 200  # characters that the data set of a finished count can store
 KEPT = timedelta(days=30)  # the data set of a finished count stays
 SCHEMES = {
     str(Scheme.QUANTILE_THRESHOLDS): "thresholds: is the number at most x?",
@@ -88,6 +89,10 @@ def start(
     reading = reading or ReadOptions()
     choice = choice or ColumnChoice()
     check_settings(rows, target, settings)
+    if len(target) > MOST_TARGET:
+        raise ParameterError(
+            {"target": f"its name has {len(target)} characters. Choose a column with at most {MOST_TARGET}."}
+        )
     for field, column in (("target", target), ("key", settings.key)):
         if column and column not in staged.names:
             raise ParameterError({field: f"there is no column '{column[:80]}'. Choose one of the table."})

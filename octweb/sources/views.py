@@ -67,7 +67,11 @@ def source_rows(request: HttpRequest, name: str) -> HttpResponse:
 def sample_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     """Show the preview of a sample, as for an upload. A POST with `confirm` queues the count."""
     upload = Upload.objects.exclude(origin={}).get_visible(request.user, pk)
-    rows = chosen_rows(request.user, upload.origin)
+    try:
+        rows = chosen_rows(request.user, upload.origin)
+    except DataError as error:  # the settings have another source of this name by now
+        messages.error(request, str(error))
+        return redirect("sources:rows", upload.origin["source"])
     form = SettingsForm(
         request.POST if "depth" in request.POST else None, columns=list(upload.found["names"]), auto_id="count-%s"
     )

@@ -11,8 +11,10 @@ from django.http import Http404
 
 from octweb.datasets.sources import NamedSource, chosen_rows, source_of, sources_of
 from octweb.environment import sources_setting
+from octweb.sources import actions
+from octweb.sources.actions import CountSettings
 from tests.octweb.sources.conftest import PASSWORD
-from trainer.errors import DataError
+from trainer.errors import DataError, ParameterError
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +45,7 @@ def test_source_that_is_not_offered_is_not_found(sources, counter, name):
         ({"source": "folder", "query": "SELECT 1"}, "takes no query"),
         ({"source": "folder", "table": "../../etc/passwd"}, "not a file of 'folder'"),
         ({"source": "folder", "table": "/etc/passwd"}, "not a file of 'folder'"),
+        ({"source": "folder", "table": "2024/.env"}, "not a file of 'folder'"),
         ({"source": "bank", "query": "SELECT 1" + " " * 5 + "--" * 20_000}, "at most 20,000"),
         ({"source": "bank", "query": "SELECT '\x00'"}, "character 0"),
     ],
@@ -58,6 +61,10 @@ def test_wrong_choice_of_rows_is_refused(sources, counter, record, words):
         ("/srv/loans/", "2024/a.csv", "/srv/loans/2024/a.csv"),
         ("s3://bucket/loans?region=eu-west-1", "a.parquet", "s3://bucket/loans/a.parquet?region=eu-west-1"),
         ("s3://bucket/loans?region=eu-west-1", "", "s3://bucket/loans?region=eu-west-1"),
+        ("s3://b/loans", "a?endpoint_override=evil", "s3://b/loans/a%3Fendpoint_override%3Devil"),
+        ("file:///srv/loans", "%2e%2e/secret.csv", "file:///srv/loans/%252e%252e/secret.csv"),
+        ("file:///srv/loans", "ü #1.csv", "file:///srv/loans/%C3%BC%20%231.csv"),
+        ("/srv/loans", "ü #1%.csv", "/srv/loans/ü #1%.csv"),
         ("duckdb:/srv/bank.duckdb", "loans", "duckdb:/srv/bank.duckdb"),
     ],
 )
@@ -141,3 +148,38 @@ def test_strangers_get_404_for_sources_samples_and_counts(sources, counter, stra
         api.post("/api/v1/counts/", {"source": "bank", "table": "loans", "target": "paid"}, "json").status_code == 404
     )
     assert client_of(counter).get(f"/api/v1/counts/{job.pk}/").json()["source"] == "bank"
+
+
+def test_sample_of_a_replaced_source_redirects(sources, counter, client, media, settings):
+    from octweb.datasets.models import Upload
+
+    origin = {"source": "bank", "table": "", "query": "SELECT 1"}
+    upload = Upload.objects.create(owner=counter, source_name="bank", origin=origin)
+    settings.SECRET_SOURCES = {"bank": sources["folder"]}
+    client.force_login(counter)
+    answer = client.get(f"/sources/samples/{upload.pk}/")
+    assert (answer.status_code, answer["Location"]) == (302, "/sources/bank/")
+
+
+def test_long_name_of_target_is_refused_before_the_count(sources, counter):
+    rows = chosen_rows(counter, {"source": "bank", "table": "loans"})
+    with pytest.raises(ParameterError, match="at most 200"):
+        actions.start(owner=counter, rows=rows, staged=None, target="t" * 201, settings=CountSettings())
+
+
+def test_defaults_of_a_training_stay_within_limits(counter, settings, media):
+    from octweb.datasets.models import Dataset
+    from octweb.runs import actions as runs
+
+    settings.MAX_TRAINING_SECONDS = 1
+    settings.MAX_TRAINING_MB = 16
+    columns = [
+        {"name": "a", "kind": "boolean", "role": "feature"},
+        {"name": "b", "kind": "categorical", "role": "target"},
+    ]
+    dataset = Dataset.objects.create(
+        owner=counter, name="Loans", target="b", rows=9, columns=columns, counts="counts/a.zip",
+        profile={"classes": ["no", "yes"]}, origin={"asked": {}, "depth": 2},
+    )  # fmt: skip
+    run = runs.enqueue(owner=counter, dataset=dataset, method="exact")
+    assert (run.parameters["time_limit"], run.parameters["memory_limit"]) == (1, 16)
