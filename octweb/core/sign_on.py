@@ -19,6 +19,7 @@ from django.conf import settings
 from django.contrib import auth
 from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import SuspiciousOperation, ValidationError
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 from django.utils import timezone
@@ -117,7 +118,8 @@ class SignOnBackend(OIDCAuthenticationBackend):
             )
         except jwt.PyJWTError as error:
             raise SignOnError(f"The token of the sign-on service is not valid: {error}.") from error
-        if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and claims.get("azp") != settings.OIDC_CLIENT_ID:
+        is_shared = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if (is_shared or "azp" in claims) and claims.get("azp") != settings.OIDC_CLIENT_ID:
             raise SignOnError("The token of the sign-on service is for another application.")
         if "nonce" in options and not constant_time_compare(str(claims.get("nonce", "")), str(options["nonce"])):
             raise SignOnError("The token of the sign-on service belongs to another sign-in. Begin again.")
@@ -158,22 +160,51 @@ def claim(claims: dict[str, Any], path: str) -> Any:
 
 def account_of(claims: dict[str, Any]) -> Any:
     """Return the account of verified claims, with the role that its groups give. Raises SignOnError if there is none."""
-    groups = claim(claims, settings.OIDC_GROUPS_CLAIM) or []
-    role = role_of_groups(str(group) for group in ([groups] if isinstance(groups, str) else groups))
+    role = role_of_groups(_groups(claims))
     place = {"issuer": settings.OIDC_ISSUER, "subject": str(claims["sub"])}
-    identity = SignOnIdentity.objects.select_related("user").filter(**place).first()
     if role is None:
-        SignOnIdentity.objects.filter(**place).update(tokens_until=timezone.now())
+        _end_access(place)
         raise SignOnError("None of your groups may use octweb.")
+    try:
+        with transaction.atomic():
+            identity = _identity(place, claims)
+            set_role_of_groups(identity.user, role)
+    except IntegrityError:
+        raise SignOnError("This account was opened twice at the same time. Sign in again.") from None
+    return identity.user
+
+
+def _groups(claims: dict[str, Any]) -> list[str]:
+    """Return the names in the claim of groups. A claim of another type has none."""
+    groups = claim(claims, settings.OIDC_GROUPS_CLAIM)
+    names = groups if isinstance(groups, list) else [groups]
+    return [name for name in names if isinstance(name, str)]
+
+
+def _end_access(place: dict[str, str]) -> None:
+    """End the tokens and the role of a user whose groups may no longer use octweb."""
+    identity = SignOnIdentity.objects.select_related("user").filter(**place).first()
+    if identity is not None:
+        identity.tokens_until = timezone.now()
+        identity.save(update_fields=["tokens_until"])
+        set_role_of_groups(identity.user, "member")
+
+
+def _identity(place: dict[str, str], claims: dict[str, Any]) -> SignOnIdentity:
+    """Return the identity of a user who signs in, with the new end of the tokens."""
+    identity = SignOnIdentity.objects.select_related("user").filter(**place).first()
     if identity is None:
-        identity = SignOnIdentity(user=_account_by_name(claims), **place)
+        user = _account_by_name(claims)
+        # an identity of another issuer is from before OCTWEB_OIDC_ISSUER changed
+        identity = SignOnIdentity.objects.filter(user=user).first() or SignOnIdentity(user=user)
+        identity.issuer = place["issuer"]
+        identity.subject = place["subject"]
     if not identity.user.is_active:
         raise SignOnError("Your account here is closed.")
     days = settings.OIDC_TOKEN_DAYS
     identity.tokens_until = timezone.now() + timedelta(days=days) if days else None
     identity.save()
-    set_role_of_groups(identity.user, role)
-    return identity.user
+    return identity
 
 
 def _account_by_name(claims: dict[str, Any]) -> Any:
@@ -185,7 +216,7 @@ def _account_by_name(claims: dict[str, Any]) -> Any:
     user = users.filter(username=name).first()
     if user is None:
         return _new_account(name, claims)
-    if SignOnIdentity.objects.filter(user=user).exists():
+    if SignOnIdentity.objects.filter(user=user, issuer=settings.OIDC_ISSUER).exists():
         raise SignOnError(f"The name '{name}' belongs to another user of the sign-on service.")
     if user.has_usable_password() and not settings.OIDC_LINK:
         raise SignOnError(f"'{name}' is an account with a password, which sign-on does not open (OCTWEB_OIDC_LINK).")
@@ -227,6 +258,11 @@ class SignOnAnswer(OIDCAuthenticationCallbackView):
         raise SignOnError("This sign-in was not begun here, or your browser keeps no cookies.")
 
     def login_success(self) -> HttpResponse:
+        session = self.request.session
+        kept = {name: session[name] for name in ("oidc_id_token", "oidc_login_next") if name in session}
+        if self.request.user.is_authenticated and self.request.user != self.user:
+            auth.logout(self.request)  # Django would empty the session of another user
+        self.request.session.update(kept)
         response = super().login_success()
         self.request.session.set_expiry(timezone.now() + timedelta(hours=settings.OIDC_SESSION_HOURS))
         return response

@@ -233,6 +233,7 @@ def test_valid_token_is_accepted(keys):
         ({"aud": "other"}, "[Aa]udience"),
         ({"aud": ["octweb", "other"]}, "another application"),
         ({"aud": ["octweb", "other"], "azp": "other"}, "another application"),
+        ({"azp": "other"}, "another application"),
         ({"exp": int(time.time()) - 120}, "expired"),
         ({"exp": None}, "exp"),
         ({"sub": None}, "sub"),
@@ -291,3 +292,50 @@ def test_user_of_another_answer_is_refused(keys, monkeypatch):
     monkeypatch.setattr(backend, "get_userinfo", lambda *tokens: {"sub": "other", "preferred_username": "admin"})
     with pytest.raises(SignOnError, match="about another user"):
         backend.get_or_create_user("", "", {"sub": "s"})
+
+
+@pytest.mark.parametrize("groups", [5, True, {"trees": {}}, [["trees"]], [None]])
+def test_groups_of_an_odd_type_are_none(provider, settings, groups):
+    settings.MEMBER_GROUPS = ["trees"]
+    _, answer = sign_in(provider, "gina", groups=groups)
+    assert (answer.status_code, "None of your groups" in answer.content.decode()) == (403, True)
+
+
+def test_refused_user_loses_the_role_in_open_sessions(provider, settings):
+    settings.MEMBER_GROUPS = ["trees"]
+    settings.ADMINISTRATOR_GROUPS = ["it"]
+    client, _ = sign_in(provider, "adam", groups=["it"])
+    assert client.get("/").wsgi_request.user.is_superuser
+    sign_in(provider, "adam", groups=[])
+    assert not client.get("/").wsgi_request.user.is_superuser
+
+
+def test_another_issuer_opens_the_same_accounts(provider, django_user_model):
+    sign_in(provider, "nora")
+    SignOnIdentity.objects.update(issuer="https://former.example.org")
+    client, _ = sign_in(provider, "new-subject", preferred_username="nora")
+    assert name_of(client) == "nora"
+    assert SignOnIdentity.objects.get().subject == "new-subject"
+
+
+def test_sign_out_after_a_change_of_user_names_the_session(provider):
+    client, _ = sign_in(provider, "nora")
+    _, answer = sign_in(provider, "tom", client=client, address=f"{BEGIN}?next=/models/")
+    assert answer["Location"] == "/models/"
+    query = parse_qs(urlsplit(client.post("/accounts/logout/")["Location"]).query)
+    assert jwt.decode(query["id_token_hint"][0], options={"verify_signature": False})["sub"] == "tom"
+
+
+def test_two_first_sign_ins_at_once_are_no_server_error(provider, monkeypatch, owner):
+    real = sign_on._account_by_name
+
+    def overtaken(claims):
+        user = real(claims)
+        SignOnIdentity.objects.create(user=owner, issuer=provider, subject=claims["sub"])
+        return user
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sign_on, "_account_by_name", overtaken)
+        _, answer = sign_in(provider, "nora")
+    assert (answer.status_code, "at the same time" in answer.content.decode()) == (403, True)
+    assert name_of(sign_in(provider, "nora")[0]) == "nora"
