@@ -13,6 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from ipaddress import ip_address
+from itertools import islice
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -62,7 +63,8 @@ class Windows:
     def __init__(self) -> None:
         # caller → number of the current window, calls in the previous window, calls in the current one
         self._counts: dict[str, tuple[int, int, int]] = {}
-        self._unsent: dict[WindowKey, int] = {}  # calls that other processes do not know of
+        # calls that other processes do not know of, keyed by the fields of WindowKey
+        self._unsent: dict[tuple[str, int, int], int] = {}
         self._lock = threading.Lock()
 
     def take(self, caller: str, limit: int, seconds: float, *, now: float | None = None, count: bool = True) -> float:
@@ -78,21 +80,28 @@ class Windows:
                 if len(self._counts) >= MAX_CALLERS:
                     self._counts.clear()
                     self._unsent.clear()
-                key = WindowKey(caller, int(seconds), int(window))
-                self._counts[caller] = (key.number, before, current + 1)
+                number = int(window)
+                # a plain tuple, because creating a WindowKey takes as long as the rest
+                key = (caller, int(seconds), number)
+                self._counts[caller] = (number, before, current + 1)
+                starts = not self._unsent
                 self._unsent[key] = self._unsent.get(key, 0) + 1
-                starts = len(self._unsent) == 1
         if count and starts:
             tally.start_writer()
         return 0.0
 
     def drain(self, *, now: float | None = None) -> dict[WindowKey, int]:
-        """Return the calls since the last time, and reset them. Other callers of the current windows have 0."""
+        """Return the calls since the last time, and reset them. Other callers of the current windows have 0.
+
+        Calls of windows that no longer count are dropped. There are some after the database was down.
+        """
         now = clock() if now is None else now
         with self._lock:
-            calls = self._unsent
+            unsent = self._unsent
             self._unsent = {}
-            entries = list(self._counts.items())[-MAX_REFRESHED:]
+            entries = list(islice(reversed(self._counts.items()), MAX_REFRESHED))
+        keys = {WindowKey(*key): number for key, number in unsent.items()}
+        calls = {key: number for key, number in keys.items() if key.number >= now // key.seconds - 1}
         for caller, (number, _before, _current) in entries:
             seconds = rate(scope_of(caller))[1]
             if number == int(now // seconds):
@@ -107,15 +116,18 @@ class Windows:
                     self._unsent[key] = self._unsent.get(key, 0) + number
 
     def take_over(self, sums: dict[WindowKey, int]) -> None:
-        """Replace own counts by the sums over all processes, and add what was counted since `drain`."""
+        """Replace own counts by the sums over all processes, and add what was counted since `drain`.
+
+        A sum below the own count is ignored: a host whose clock is fast has deleted the row.
+        """
         with self._lock:
             for key, total in sums.items():
                 number, before, current = self._counts.get(key.caller, (-1, 0, 0))
                 total += self._unsent.get(key, 0)
                 if key.number == number:
-                    self._counts[key.caller] = (number, before, total)
+                    self._counts[key.caller] = (number, before, max(total, current))
                 elif key.number == number - 1:
-                    self._counts[key.caller] = (number, total, current)
+                    self._counts[key.caller] = (number, max(total, before), current)
 
     def left(self, caller: str, limit: int, seconds: float, *, now: float | None = None) -> tuple[int, int]:
         """Return the number of calls left, and the seconds until the current window ends and more are allowed."""
@@ -160,10 +172,10 @@ def rate(scope: str) -> tuple[int, int]:
     return _parse_rate(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][scope])
 
 
-def rate_headers(scope: str, caller: str) -> list[tuple[str, str]]:
+def rate_headers(scope: str, caller: str, *, now: float | None = None) -> list[tuple[str, str]]:
     """Return headers with the limit and the calls left (draft-ietf-httpapi-ratelimit-headers)."""
     limit, seconds = rate(scope)
-    remaining, reset = WINDOWS.left(caller, limit, seconds)
+    remaining, reset = WINDOWS.left(caller, limit, seconds, now=now)
     policy = ("RateLimit-Policy", f'"{scope}";q={limit};w={seconds}')
     return [policy, ("RateLimit", f'"{scope}";r={remaining};t={reset}')]
 

@@ -106,6 +106,26 @@ def test_calls_stay_in_memory_if_the_database_fails(clock, monkeypatch):
     assert (left(windows), RateCount.objects.get().calls) == (5, 5)
 
 
+def test_limit_holds_if_another_host_deletes_the_rows(clock):
+    """A host whose clock is some minutes fast takes all rows for old ones."""
+    windows = Windows()
+    accepted = 0
+    for _ in range(5):
+        accepted += call(windows, 4)
+        synchronise(windows)
+        RateCount.objects.all().delete()
+    assert accepted == LIMIT[0]
+
+
+def test_calls_of_old_windows_are_not_kept(clock):
+    windows = Windows()
+    for _ in range(5):
+        call(windows, 1)
+        windows.give_back(windows.drain(now=clock[0]))
+        clock[0] += 60
+    assert [key.number for key in windows.drain(now=clock[0])] == [104]
+
+
 def test_rows_contain_no_address_and_end(clock):
     windows = Windows()
     call(windows, 1)
