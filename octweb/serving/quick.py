@@ -31,7 +31,7 @@ from octweb.core.metrics import ModelCounters
 from octweb.core.problems import Busy
 from octweb.core.request_log import CALL
 from octweb.core.tally import ROWS
-from octweb.core.throttles import RATE, WINDOWS, caller_of, rate, rate_headers
+from octweb.core.throttles import RATE, WINDOWS, caller_of, clock, rate, rate_headers
 from octweb.registry.document.claims import certificate_parameters, certificate_status
 from octweb.registry.lifecycle.access import may_call
 from octweb.registry.lifecycle.model_cache import model_by_id, model_by_name
@@ -240,9 +240,10 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         api = "v2"
         answer = _tensors(served_model, body(), environ.get(HEADER))
     # The call is counted only here, because the views count the calls that they answer.
-    if answer is None or WINDOWS.take(caller, *limit):
+    now = clock()
+    if answer is None or WINDOWS.take(caller, *limit, now=now):
         return None
-    environ[RATE] = rate_headers("user", caller)
+    environ[RATE] = rate_headers("user", caller, now=now)
     call = environ.get(CALL)
     if call is not None:
         call.route = ROUTES[api]

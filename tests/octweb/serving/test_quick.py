@@ -28,9 +28,7 @@ from trainer.table import Table
 from trainer.training.run import TrainRequest, train
 
 # Python functions for a prediction of one row, this test among them, and some more after other tests of the process
-MAX_CALLS = (
-    110  # eight give the call its id and count it, seven share its count between processes and ask for the sign-on
-)
+MAX_CALLS = 107  # eight give the call its id and count it, four share its count between processes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 
