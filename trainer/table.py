@@ -197,10 +197,35 @@ class ColumnSchema:
             ) from error
 
 
+def ranks_in(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the words of the ranks in the record of a column's parsing, the lowest first; () for other columns.
+
+    Files of earlier versions state ranks only as spellings, {"low": "1", "high": "2"}. Merged spellings map a number to
+    another form of it, or a single truth value to 1.
+    """
+    if record.get("ranks"):
+        return tuple(map(str, record["ranks"]))
+    word_of = {str(rank): str(word) for word, rank in record.get("spellings", {}).items()}
+    ranks = [str(rank) for rank in range(1, len(record.get("spellings", {})) + 1)]
+    are_ranks = len(ranks) > 1 and word_of.keys() == set(ranks)
+    are_ranks = are_ranks and not all(_is_form_of(word_of[rank], rank) for rank in ranks)
+    return tuple(word_of[rank] for rank in ranks) if are_ranks else ()
+
+
+def _is_form_of(word: str, number: str) -> bool:
+    try:
+        return float(word) == float(number)
+    except ValueError:
+        return False
+
+
 def with_ranks(schema: Sequence[ColumnSchema], reading: Mapping[str, Any] | None) -> tuple[ColumnSchema, ...]:
     """Return the columns with the words of their ranks, which the parsing of a file states."""
     parsed = (reading or {}).get("columns", {})
-    return tuple(replace(own, ranks=tuple(map(str, parsed.get(own.name, {}).get("ranks", ())))) for own in schema)
+    return tuple(
+        own if own.kind is ColumnKind.CATEGORICAL else replace(own, ranks=ranks_in(parsed.get(own.name, {})))
+        for own in schema
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

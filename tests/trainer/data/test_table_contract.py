@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -29,7 +30,7 @@ from trainer.data.table_contract import contract_lines, model_contract, table_co
 from trainer.errors import DataError
 from trainer.prediction.mlflow_flavour import TreePredictor
 from trainer.prediction.predict_file import predict_file
-from trainer.table import ClassType, class_type_of, class_values
+from trainer.table import ClassType, class_type_of, class_values, ranks_in
 from trainer.training.run import TrainRequest, save, train
 from trainer.tree.export.forms import COMMENTS, EXPORTS, export
 from trainer.tree.file import from_json, json_schema, read_model
@@ -361,3 +362,32 @@ def test_typed_target_of_parquet_keeps_its_type(tmp_path, values):
     answers = TreePredictor(model).predict([{"x": x} for x in (1.5, 2.0, 3.0, 4.0)]).tolist()
     assert answers == values
     assert [type(value) for value in answers] == [type(value) for value in values]
+
+
+@pytest.mark.parametrize("order", ["low<mid<high", "0<1<2+"])
+def test_model_files_without_list_of_ranks_read_words_alike(order, tmp_path):
+    """Files of earlier versions state ranks only as spellings."""
+    words = order.split("<")
+    rows = "".join(f"{words[i % 3]},{'no' if i % 3 == 0 else 'yes'}\n" for i in range(30))
+    (tmp_path / "t.csv").write_text("level,y\n" + rows)
+    given = ParsingChoices(kinds={"level": f"ranks:{order}"})
+    table, labels, _ = load(tmp_path / "t.csv", target="y", given=given)
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model
+    save(model, tmp_path / "m.json")
+    document = read_model(tmp_path / "m.json").to_json()
+    del document["reading"]["columns"]["level"]["ranks"]
+    earlier = from_json(document)
+    assert earlier.tree.schema[0].ranks == tuple(words)
+    predictor = TreePredictor(earlier)
+    known = [float(word) if word.isdigit() else word for word in words]
+    assert predictor.predict([{"level": cell} for cell in known]).tolist() == ["no", "yes", "yes"]
+    for unknown in (3, "3", True if order == "low<mid<high" else 4):
+        with pytest.raises(ValueError, match=f"'level' is read as the ranks of {re.escape(order)}"):
+            predictor.predict([{"level": unknown}])
+
+
+@pytest.mark.parametrize(
+    "spellings", [{"true": "1"}, {"1.0": "1", "2.0": "2"}, {"Yes": "yes", "YES": "yes"}, {"one": "1", "three": "3"}, {}]
+)
+def test_merged_spellings_are_no_ranks(spellings):
+    assert ranks_in({"spellings": spellings}) == ()

@@ -16,6 +16,7 @@ from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.dates import FORMATS, TIME, DateForm
 from trainer.data.parsing.numbers import DECIMALS, NEGATIVE, THOUSANDS, NumberForm
 from trainer.errors import DataError
+from trainer.table import ranks_in
 
 TEXT = "text"
 NUMBER = "number"
@@ -138,7 +139,7 @@ class ColumnReading:
             date=date,
             missing=tuple(str(word) for word in record.get("missing", ())),
             spellings={str(word): str(other) for word, other in record.get("spellings", {}).items()},
-            ranks=tuple(str(word) for word in record.get("ranks", ())),
+            ranks=ranks_in(record),
             question=str(record.get("question", "")),
             choices=tuple(str(choice) for choice in record.get("choices", ())),
             given=bool(record.get("given")),

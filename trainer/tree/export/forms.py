@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from trainer.errors import ParameterError, closest
+from trainer.table import ranks_in
 from trainer.tree.describe import rules_text
 from trainer.tree.export.c import to_c
 from trainer.tree.export.code import to_python, to_sql
@@ -61,8 +62,8 @@ def _rank_notes(file: ModelFile) -> list[str]:
     notes = []
     for j in file.tree.used_columns:
         column = file.tree.schema[j]
-        ranks = columns.get(column.name, {}).get("ranks", [])
-        if ranks:
+        ranks = ranks_in(columns.get(column.name, {}))
+        if ranks and column.ranks:
             words = ", ".join(f"{rank} for {json.dumps(word)}" for rank, word in enumerate(ranks, 1))
             notes.append(f"{json.dumps(column.name)} holds ranks, not values: {words}.")
     return notes
