@@ -8,14 +8,19 @@ const whole = (n) => n.toLocaleString("en");
 const rows = (n) => `${whole(n)} row${n === 1 ? "" : "s"}`;
 let at = null; // the picture on the page: { figure, facts, stop, value, drawn }
 
-// format a number like a threshold, with every digit; years have no comma (trainer/tree/numbers.py)
+// format a number like a threshold, with every digit; years have no comma, and ranks are words (trainer/tree/numbers.py)
 function written(value) {
+  const word = at.facts.ranks?.[Math.floor(value) - 1];
+  if (word !== undefined) return word;
   const text = String(Math.abs(value));
   const [digits, rest] = text.split(".");
   if (at.facts.year && value >= 1000 && value < 3000) return text;
   const grouped = text.includes("e") ? text : digits.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
   return (value < 0 ? "−" : "") + grouped;
 }
+
+// Plotly reads texts as HTML
+const inPicture = (value) => written(value).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 const withUnit = (value) => written(value) + part("try").dataset.unit;
 
@@ -71,7 +76,7 @@ function title(full, { wrong }) {
   const { facts, value } = at;
   const words = value === facts.own
     ? [`Wrong rows if you move the line: ${facts.lowest}`, `Wrong rows: ${facts.lowest}`]
-    : [`Wrong rows with the line at ${written(value)}: ${whole(wrong)} (${facts.lowest})`, `Wrong at ${written(value)}: ${whole(wrong)} (${facts.lowest})`];
+    : [`Wrong rows with the line at ${inPicture(value)}: ${whole(wrong)} (${facts.lowest})`, `Wrong at ${inPicture(value)}: ${whole(wrong)} (${facts.lowest})`];
   const text = words.find((w) => width(w) < full.width - 4) ?? words[1];
   return { wrong: { text, xshift: 2 - full._size.l } };
 }

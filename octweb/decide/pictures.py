@@ -9,9 +9,10 @@ import numpy as np
 
 from octweb.figures.histogram import stacked_bars
 from octweb.registry.page.scene import ModelScene
+from trainer.table import ColumnSchema
 from trainer.tree.nodes import Node
 from trainer.tree.numbers import number_text
-from trainer.tree.render.palette import swatch
+from trainer.tree.render.palette import short, swatch
 from trainer.tree.splits.base import BELOW, BETWEEN
 
 WIDTH = 560
@@ -22,6 +23,7 @@ THIN = 3.0
 WIDE = 18.0
 AIR = 0.6
 TICKS = 5
+RANK_LETTERS = 14  # letters of a rank below a tick
 
 
 def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] | None:
@@ -50,7 +52,10 @@ def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] 
         "bars": bars,
         "cuts": [_x(c, low, high) for c in cuts],
         "mark": _x(value, low, high),
-        "ticks": [{"x": _x(t, low, high), "text": number_text(t, 4)} for t in _ticks(low, high)],
+        "ticks": [
+            {"x": _x(tick, low, high), "text": text}
+            for tick, text in labelled_ticks(scene.tree.schema[flat.feature], low, high)
+        ],
         "rows": len(at),
         "outside": int(((values < low) | (values > high)).sum()),
     }
@@ -98,6 +103,16 @@ def _span(left: float, right: float, lines: Sequence[float]) -> tuple[float, flo
 
 def _x(value: float, low: float, high: float) -> float:
     return SIDE + (value - low) / (high - low) * (WIDTH - 2 * SIDE)
+
+
+def labelled_ticks(column: ColumnSchema, low: float, high: float) -> list[tuple[float, str]]:
+    """Return ticks between the ends with their texts: words of ranks, or round numbers."""
+    if not column.ranks:
+        return [(tick, number_text(tick, 4)) for tick in _ticks(low, high)]
+    first = max(1, int(np.ceil(low)))
+    last = min(len(column.ranks), int(np.floor(high)))
+    step = max(1, -(-(last - first + 1) // TICKS))
+    return [(float(k), short(column.ranks[k - 1], RANK_LETTERS)) for k in range(first, last + 1, step)]
 
 
 def _ticks(low: float, high: float) -> list[float]:

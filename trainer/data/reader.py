@@ -28,7 +28,7 @@ from trainer.data.row_weights import weight_notes, with_weights
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError, list_names
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy, with_ranks, with_unknown
-from trainer.tree.numbers import column_number, count_words
+from trainer.tree.numbers import column_value, count_words
 
 # code of a category that training did not have; no test of a category is true for it, so it goes right
 UNKNOWN_CODE = -1.0
@@ -127,7 +127,7 @@ def outside_words(column: ColumnSchema, cells: int) -> str:
     """Return the note on `cells` values of a column outside its training range."""
     assert column.range is not None
     lie = "1 value lies" if cells == 1 else f"{cells:,} values lie"
-    low, high = (column_number(column.name, end) for end in column.range)
+    low, high = (column_value(column, end) for end in column.range)
     return f"Column '{column.name}': {lie} outside the training range, {low} to {high}."
 
 

@@ -12,7 +12,7 @@ from trainer.errors import list_names
 from trainer.table import ColumnKind, EmptySide, MissingPolicy
 from trainer.tree.describe import number_text
 from trainer.tree.nodes import Tree
-from trainer.tree.numbers import column_number
+from trainer.tree.numbers import column_value
 
 LISTED = 200  # limit on the categories that are listed for a column
 EMPTY = {
@@ -48,8 +48,8 @@ def columns(rows: DossierRows) -> list[dict[str, Any]]:
             record["categories_left_out"] = max(0, len(column.categories) - LISTED)
         else:
             finite = values[np.isfinite(values)]
-            record["smallest"] = column_number(column.name, float(finite.min())) if len(finite) else None
-            record["largest"] = column_number(column.name, float(finite.max())) if len(finite) else None
+            record["smallest"] = column_value(column, float(finite.min())) if len(finite) else None
+            record["largest"] = column_value(column, float(finite.max())) if len(finite) else None
             record["codes"] = [number_text(code, full=True) for code in column.special]
         records.append(record)
     return records

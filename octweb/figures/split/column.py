@@ -20,7 +20,11 @@ from octweb.figures.split.scene import (
     separation_words,
     undeclared_codes,
 )
+from trainer.tree.render.palette import escape, short
 from trainer.tree.splits import Interval, Missing, Split, Threshold
+
+MOST_RANK_TICKS = 6  # words that fit side by side below a figure of 300 px
+RANK_LETTERS = 10
 
 
 def threshold_pictures(scene: SplitScene, split: Threshold) -> list[dict[str, Any]]:
@@ -60,10 +64,22 @@ def _column_picture(scene: SplitScene, split: Split, cuts: Sequence[float]) -> d
         heads=heads,
         empty_left=None if split.empty_goes_left is None else split.empty_goes_left == (heads == (yes, no)),
     )
+    figure["layout"]["xaxis"] |= rank_ticks(scene.tree.schema[feature].ranks)
     return {
         "title": f"{rule_words(scene)} and the {rows_words(len(values))} that reach it",
         "note": sentence("Bars stack the classes.", missing_words(values, split), separation_words(scene)),
         "warning": codes_words(scene, feature),
         "undeclared": {"column": scene.tree.schema[feature].name, "codes": undeclared_codes(scene, feature)},
         "figure": figure,
+    }
+
+
+def rank_ticks(ranks: Sequence[str]) -> dict[str, Any]:
+    """Return the part of an x-axis that shows the words of ranks; {} for a column of numbers."""
+    if not ranks:
+        return {}
+    places = range(0, len(ranks), -(-len(ranks) // MOST_RANK_TICKS))
+    return {
+        "tickvals": [place + 1 for place in places],
+        "ticktext": [escape(short(ranks[place], RANK_LETTERS)) for place in places],
     }

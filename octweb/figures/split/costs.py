@@ -31,6 +31,7 @@ class CutCosts:
     rows: int
     # rows that go left if no row with a value does: the rows with an empty cell, if the split sends them left
     least: int = 0
+    ranks: tuple[str, ...] = ()  # words of the ranks 1, 2, 3, if the column has ranks
 
     def cut(self, place: int) -> float:
         """Return the shortest decimal in the interval of entry `place`, or the tree's threshold if the interval contains it."""
@@ -40,7 +41,12 @@ class CutCosts:
 
     def written(self, place: int) -> str:
         """Return the threshold of entry `place` as text, formatted like splits on its column."""
-        return column_number(self.column, self.cut(place))
+        return self.text(self.cut(place))
+
+    def text(self, threshold: float) -> str:
+        """Return a threshold as text: the word of the highest rank below it, or the number."""
+        place = int(threshold)
+        return self.ranks[place - 1] if 1 <= place <= len(self.ranks) else column_number(self.column, threshold)
 
     @property
     def cuts(self) -> list[float]:
@@ -112,6 +118,7 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
         known=known + least,
         least=least,
         rows=len(x),
+        ranks=tree.schema[feature].ranks,
     )
 
 

@@ -74,7 +74,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
 
 def lowest_words(costs: CutCosts) -> str:
     """State the fewest misclassified rows, and their threshold."""
-    return f"fewest, {int(costs.wrong[costs.best]):,}, at {costs.written(costs.best)}"
+    return f"fewest, {int(costs.wrong[costs.best]):,}, at {escape(short(costs.written(costs.best)))}"
 
 
 def _traces(costs: CutCosts) -> list[dict[str, Any]]:
@@ -139,4 +139,5 @@ def _meta(costs: CutCosts) -> dict[str, Any]:
         name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "least", "rows")
     }
     year = "," not in column_number(costs.column, 2000.0)
-    return {"kind": "threshold", "cuts": costs.cuts, **lists, **meta, "lowest": lowest_words(costs), "year": year}
+    words = {"lowest": lowest_words(costs), "ranks": list(costs.ranks)}
+    return {"kind": "threshold", "cuts": costs.cuts, **lists, **meta, **words, "year": year}

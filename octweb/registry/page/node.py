@@ -85,8 +85,12 @@ def _tests(scene: ModelScene) -> dict[str, str]:
     cut = split.cut if split is not None else None
     if split is None or cut is None or scene.tree.schema[cut[0]].kind is ColumnKind.BINARY:
         return {"yes": "", "no": ""}
-    threshold = column_number(scene.tree.schema[cut[0]].name, cut[1])
+    column = scene.tree.schema[cut[0]]
+    word = column.rank_word(cut[1])
+    threshold = column_number(column.name, cut[1])
     tests = {"yes": f"≤\u00a0{threshold}", "no": f">\u00a0{threshold}"}
+    if word is not None:
+        tests = {"yes": f"at most {word}", "no": f"above {word}"}
     if split.missing in (EmptySide.LEFT, EmptySide.RIGHT) and split.missing_seen:
         tests["yes" if split.missing is EmptySide.LEFT else "no"] += " or empty"
     return tests

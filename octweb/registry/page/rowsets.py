@@ -15,7 +15,7 @@ from octweb.registry.page.scene import TRAINING, UNSEEN, ModelScene
 from trainer.data.formats.spreadsheet import text_line
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.describe import category_text
-from trainer.tree.numbers import column_number
+from trainer.tree.numbers import column_value
 from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 
@@ -215,7 +215,7 @@ def _key(scene: ModelScene, sort: str, at: np.ndarray) -> np.ndarray:
 def _cell(column: Any, value: float) -> str:
     if column.kind is ColumnKind.CATEGORICAL:
         return category_text(column, value)
-    return column_number(column.name, value)  # rounding could move a value to the other side of a threshold
+    return column_value(column, value)  # rounding could move a value to the other side of a threshold
 
 
 def exact_text(column: Any, value: float) -> str:

@@ -11,7 +11,6 @@ from octweb.figures.split.costs import CutCosts, threshold_costs
 from octweb.registry.page.content import number_writing
 from octweb.registry.page.scene import ModelScene
 from trainer.registry import editable_ids
-from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import swatch
 
 HARDLY = 0.005  # share of a node's rows; a smaller change in misclassified rows counts as none
@@ -32,12 +31,23 @@ def threshold_slider(scene: ModelScene) -> dict[str, Any] | None:
     if cut_costs is None or scene.node.split is None or len(cut_costs.low) < 2:
         return None
     return {
-        "own": column_number(cut_costs.column, cut_costs.own),
+        "own": cut_costs.text(cut_costs.own),
+        "ranks": rank_choices(cut_costs),
         "hardly": similar_thresholds(cut_costs),
         "editable": scene.model.method in editable_ids(),
         "method": title_of(scene.model.method),
         **number_writing(scene.file, scene.tree.schema[scene.node.split.used[0]]),
     }
+
+
+def rank_choices(cut_costs: CutCosts) -> list[dict[str, Any]]:
+    """Return the thresholds of a column of ranks, as the page's script writes them, with their words. [] for numbers."""
+    if not cut_costs.ranks:
+        return []
+    return [
+        {"value": f"{cut:g}", "word": cut_costs.text(cut), "is_own": cut == cut_costs.own}
+        for cut in sorted({*cut_costs.cuts, cut_costs.own})
+    ]
 
 
 def similar_thresholds(cut_costs: CutCosts) -> dict[str, Any] | None:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from octweb.figures.split import split_figures
-from octweb.figures.split.costs import threshold_costs
-from octweb.figures.split.curve import LENGTH, MOST_STOPS, threshold_figure
+from octweb.figures.split.column import rank_ticks
+from octweb.figures.split.costs import CutCosts, threshold_costs
+from octweb.figures.split.curve import LENGTH, MOST_STOPS, lowest_words, threshold_figure
+from octweb.registry.page.thresholds import rank_choices
 from tests.octweb.figures.specimens import one_split
 from tests.octweb.figures.test_tree_figure import _valid
 from trainer.table import EmptySide
@@ -166,3 +168,20 @@ def test_a_question_about_emptiness_shows_both_groups():
     bars = [t for t in picture["figure"]["data"] if t["type"] == "bar"]
     assert sum(t["y"][0] for t in bars) == empty
     assert sum(sum(t["y"]) for t in bars) == 200
+
+
+def test_thresholds_of_ranks_are_words():
+    """A line between the ranks 1 and 2 is at the lower word; Plotly shows the words as they are."""
+    n = np.arange(1.0, 3.0)
+    costs = CutCosts(
+        column="grade", low=n, high=n + 1, yes=np.array([3, 6]), wrong=np.array([4, 1]), own=1.5, nobody=5, everybody=6,
+        known=9, rows=9, ranks=("low", "<b>mid", "high"),
+    )  # fmt: skip
+    assert [costs.written(place) for place in (0, 1)] == ["low", "<b>mid"]
+    assert lowest_words(costs) == "fewest, 1, at &lt;b&gt;mid"
+    assert rank_ticks(costs.ranks) == {"tickvals": [1, 2, 3], "ticktext": ["low", "&lt;b&gt;mid", "high"]}
+    assert rank_ticks(()) == {}
+    assert rank_choices(costs) == [
+        {"value": "1.5", "word": "low", "is_own": True},
+        {"value": "2.5", "word": "<b>mid", "is_own": False},
+    ]

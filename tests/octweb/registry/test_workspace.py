@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 
 from octweb.datasets import actions as datasets
+from octweb.datasets.choice import ReadOptions
+from octweb.decide.pictures import labelled_ticks
 from octweb.figures.split.costs import CutCosts
 from octweb.registry.comparing.pairs import compare_pair
+from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import TreeModel
 from octweb.registry.page import costs, groups, node, performance, rowsets, thresholds
@@ -473,3 +476,27 @@ def test_a_smaller_tree_that_does_as_well_on_the_same_unseen_rows_is_named(table
     TreeModel.objects.filter(pk=small.pk).update(unseen_accuracy=large.unseen_accuracy)
     actions.share(large, by=owner, username=stranger.username, level="read")
     assert smaller_model(scene_of(large, stranger)) is None  # this user may not see the smaller model
+
+
+@pytest.mark.one_database
+def test_inspector_shows_words_of_ranks_instead_of_thresholds(owner, client):
+    words = ["low", "mid", "high"]
+    lines = [f"{words[i % 3]},{i / 2},{'no' if i % 3 == 0 and i % 7 else 'yes'}" for i in range(200)]
+    text = "level,n,answer\n" + "\n".join(lines) + "\n"
+    table = datasets.create(
+        owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t",
+        reading=ReadOptions(given={"kinds": {"level": "ranks:low<mid<high"}}), choice=datasets.ColumnChoice(target="answer"),
+    )  # fmt: skip
+    model = trained_on(table, owner, depth=1)
+    client.force_login(owner)
+    page = client.get(f"/models/{model.pk}/?mode=tree&node=0&tab=question").content.decode()
+    field = re.search(r"<label>At most <select id=\"threshold-try\".*?</select>", page, re.DOTALL)
+    assert re.findall(r"<option value=\"([^\"]*)\"( selected)?>(\w+)", field[0]) == [
+        ("1.5", " selected", "low"), ("2.5", "", "mid"),
+    ]  # fmt: skip
+    assert 'data-own="1.5"' in field[0]
+    for condition in ("at most low", "above low"):
+        assert f", {condition}</td>" in page
+    rows = client.get(f"/models/{model.pk}/?mode=tree&node=0&tab=rows").content.decode()
+    assert ">mid</td>" in rows
+    assert labelled_ticks(model_file(model).tree.schema[0], 0.5, 3.0) == [(1.0, "low"), (2.0, "mid"), (3.0, "high")]
