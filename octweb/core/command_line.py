@@ -40,10 +40,13 @@ def run(arguments: list[str]) -> None:
     from django.core.management import execute_from_command_line
     from django.db import OperationalError, ProgrammingError
 
+    from trainer.cli.dispatch import exit_beside_compiler
+
     if command and command not in FILE_COMMANDS:
         protect_new_files()
     try:
         execute_from_command_line(arguments)
+        exit_beside_compiler(0)  # a dossier trains on bootstraps
     except (OperationalError, ProgrammingError, ImproperlyConfigured, OSError) as error:
         message = _mendable(error, arguments[0])
         if "--traceback" in arguments or not message:

@@ -67,12 +67,17 @@ def run_process(program: str, arguments: Sequence[str]) -> NoReturn:
     """
     faulthandler.enable()
     status = main(program, arguments)
+    exit_beside_compiler(status)
+    sys.exit(status)
+
+
+def exit_beside_compiler(status: int) -> None:
+    """Exit at once if an abandoned thread still compiles, since LLVM crashes at a normal exit. Else return."""
     supervised = sys.modules.get("trainer.training.supervised_thread")
     if supervised is not None and supervised.compiler_runs():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-    sys.exit(status)
 
 
 def usage(program: str) -> str:

@@ -37,6 +37,15 @@ def test_a_file_that_is_not_there_is_named(arguments, tmp_path):
     assert "Errno" not in str(caught.value)
 
 
+def test_django_command_exits_at_once_beside_a_compiler(monkeypatch):
+    """A dossier may abandon a training on a bootstrap that still compiles. LLVM crashes at a normal exit then."""
+    statuses = []
+    monkeypatch.setattr("trainer.training.supervised_thread.compiler_runs", lambda: True)
+    monkeypatch.setattr("trainer.cli.dispatch.os._exit", statuses.append)
+    command_line.run(["manage.py", "help", "--commands"])
+    assert statuses == [0]
+
+
 @pytest.mark.slow
 def test_the_checker_alone_names_it_too(tmp_path):
     (tmp_path / "check_octweb.py").write_text(bundle())
