@@ -9,11 +9,13 @@ from datetime import timedelta
 
 import psutil
 import pytest
+from django.db import InterfaceError
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from octweb.core.problems import Conflict
 from octweb.dossier import actions as dossiers
+from octweb.jobs.management.commands import worker as worker_command
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.reaper import MAX_ATTEMPTS, reap
 from octweb.registry.lifecycle import actions as registry
@@ -155,6 +157,23 @@ def test_a_cancelled_queued_run_never_starts(enqueue):
     assert status(run) == RunStatus.CANCELLED
     with pytest.raises(Conflict):
         actions.cancel(run)
+
+
+def test_slot_of_short_jobs_goes_on_after_an_error(monkeypatch):
+    """Nothing starts its thread again, and without it no dossier would be made."""
+    errors = iter([InterfaceError("connection already closed"), ValueError("x")])
+    slot = worker_command._slot(["beside"], 0.1)
+
+    def run(self):
+        if (error := next(errors, None)) is not None:
+            raise error
+        self.running = False
+
+    monkeypatch.setattr(worker_command.Slot, "run", run)
+    monkeypatch.setattr(worker_command.time, "sleep", lambda seconds: None)
+    worker_command._run_beside(slot)
+    assert next(errors, None) is None
+    assert not slot.running
 
 
 @pytest.mark.slow

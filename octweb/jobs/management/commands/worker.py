@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management import CommandParser
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, Error, connection
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django_tasks_db.management.commands.db_worker import Worker
@@ -107,18 +107,22 @@ def _run(slot: Slot) -> None:
         try:
             slot.run()
             return
-        except DatabaseError as error:
+        except Error as error:
             log.warning("the database does not answer, trying again: %s", error)
             connection.close()
             time.sleep(1)
 
 
 def _run_beside(slot: Slot) -> None:
-    """Run short jobs in this thread, and close its connection at the end."""
-    try:
-        _run(slot)
-    finally:
-        connection.close()
+    """Run short jobs in this thread until the worker ends, after errors too. Nothing would start the thread again."""
+    while slot.running and not stopping.is_set():
+        try:
+            _run(slot)
+        except Exception:
+            log.exception("the slot of short jobs failed, trying again")
+            stopping.wait(1)
+        finally:
+            connection.close()
 
 
 def _tidy() -> None:
