@@ -19,6 +19,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.core import files
+from octweb.core.faults import StoreUnavailable
 from octweb.decide.actions import guidance_of
 from octweb.decide.wording import questions_of
 from octweb.dossier import signing
@@ -290,8 +291,11 @@ def audit_dossiers(models: Iterable[TreeModel]) -> AuditFindings:
         records = Record.objects.filter(subject="model", subject_id=model.pk, what__in=("approve", "dossier made"))
         for record in records:
             digest = record.details.get("dossier") if record.what == "approve" else record.details.get("approved")
-            if digest and (problem := _dossier_problem(model, digest)):
-                report.problems.append(f"record {record.number}: {problem}")
+            try:
+                if digest and (problem := _dossier_problem(model, digest)):
+                    report.problems.append(f"record {record.number}: {problem}")
+            except StoreUnavailable as error:
+                report.unchecked.append(f"the stored file of the dossier of {model}: {error}")
     return report
 
 

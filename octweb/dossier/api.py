@@ -134,7 +134,8 @@ def _approval_response(request: Request, model: TreeModel, form: str) -> HttpRes
     job = actions.approval_dossier(model)
     if job is None:
         raise NotFound(
-            "No approval of this model has made a dossier yet. Call again in half a minute, or without 'of'."
+            actions.absence_words(model)
+            or "No approval of this model has made a dossier yet. Call again in half a minute, or without 'of'."
         )
     return answer(job, model, form, actions.content(job, form, by=request.user))
 

@@ -21,6 +21,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from octweb.audit.models import Record
+from octweb.core.faults import StoreUnavailable
 from octweb.datasets import actions as datasets
 from octweb.dossier import actions, signing
 from octweb.dossier.keys import known_fingerprints, signing_key
@@ -246,6 +247,31 @@ def test_changes_and_risks_are_listed_over_approved_versions(model, owner, staff
     assert log == [
         (1, "Risks", "drift"), (1, "Known weakness", "small"), (3, "Risks", "none known"), (3, "Known weakness", ""),
     ]  # fmt: skip
+
+
+def test_audit_beside_an_unreachable_store_names_what_it_left_out(model, owner, staff, monkeypatch):
+    ModelDossier.objects.create(owner=owner, model=model, status="succeeded", file="dossiers/a.zip", sha256="a" * 64)
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff, reason="read")
+
+    def fail(*_):
+        raise StoreUnavailable("the store does not answer")
+
+    monkeypatch.setattr("django.core.files.storage.base.Storage.open", fail)
+    report = actions.audit_dossiers([model])
+    assert report.problems == []
+    assert report.unchecked == [f"the stored file of the dossier of {model}: the store does not answer"]
+
+
+def test_model_without_rows_says_that_no_dossier_will_come(model, owner, staff, client_of):
+    TreeModel.objects.filter(pk=model.pk).update(dataset=None)
+    model.refresh_from_db()
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff, reason="read")
+    assert not ModelDossier.objects.exists()
+    answer = client_of(owner).get(f"/api/v1/models/{model.pk}/dossier/?of=approval")
+    assert answer.status_code == 404
+    assert "there can be no dossier" in answer.content.decode()
 
 
 def test_failed_dossier_of_an_approval_is_made_again(model, owner, staff):
