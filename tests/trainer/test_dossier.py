@@ -9,12 +9,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from django.template.loader import render_to_string
 
 from tests.trainer.check.recount.files import csv_text, many_classes, trained
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
 from trainer.dossier import DossierLimits, dossier
-from trainer.dossier.bootstraps import bootstraps
+from trainer.dossier.bootstraps import OWN_LIMIT, bootstraps
 from trainer.dossier.rows import rows_of
 from trainer.errors import DataError, ModelFileError
 from trainer.evaluate.intervals import wilson
@@ -243,6 +244,27 @@ def test_bootstraps_that_do_not_end_in_time_are_said_so(tmp_path):
     moments = iter((0.0, 11.0))
     none = bootstraps(rows, 10.0, clock=lambda: next(moments))
     assert (none["ended"], none["agreement"], none["reason"]) == (0, None, "")
+
+
+def test_bootstraps_without_a_tree_name_the_reason(tmp_path, monkeypatch):
+    """A limit of the model file and an impossible sample are no lack of time."""
+    document, data = trained(tmp_path, "cart")
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(document))
+    rows = rows_of(read_model(path), data)
+    tree = rows.model.tree
+
+    def train_trees(*trees):
+        results = iter(trees)
+        monkeypatch.setattr("trainer.dossier.bootstraps._Retraining.tree", lambda *_: next(results))
+        return bootstraps(rows, 10.0, clock=lambda: 0.0)
+
+    assert train_trees(*[tree] * 20)["reason"] == ""
+    found = train_trees(tree, None)
+    assert (found["ended"], found["reason"]) == (1, OWN_LIMIT)
+    text = render_to_string("dossier/document/_stability.html", {"record": {"bootstraps": found}, "about": {}})
+    assert "did not end within" not in text
+    assert OWN_LIMIT in text
 
 
 def test_error_floor_counts_equal_rows_of_other_classes(tmp_path):

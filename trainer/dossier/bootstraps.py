@@ -24,6 +24,7 @@ BOOTSTRAPS = 20
 SEED = 20  # of the samples, so that a second dossier draws the same ones
 UNFINISHED = (Status.TIME_LIMIT, Status.MEMORY_LIMIT, Status.CANCELLED)
 NOT_AGAIN = "its method cannot be run again with the settings of the model file"
+OWN_LIMIT = "a limit in the settings of the model file ended the training"
 ROW_COSTS = "the model file does not hold the cost of each row"
 
 
@@ -85,7 +86,8 @@ def bootstraps(
     -------
     dict or None
         `trees` that were planned, `ended` in time, and how many of these have the same root split, root column, and set of
-        columns; their agreement with the model on `rows` rows; `reason` why no training was possible, or "".
+        columns; their agreement with the model on `rows` rows; `reason` why no further training was possible, or "" if the
+        time was over or all ended.
     """
     if not seconds or not len(rows.training):
         return None
@@ -106,6 +108,7 @@ def bootstraps(
             reason = NOT_AGAIN
             break
         if tree is None:
+            reason = OWN_LIMIT if clock() < end else ""
             break
         trees.append(tree)
     return _comparison(rows, trees) | {"seconds": seconds, "reason": reason}
