@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import uuid
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from django.apps import apps
 from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -284,6 +287,17 @@ def test_retention_leaves_no_difference(recorded_challenge, settings):
     collecting.collect_due(later)
     erase_old(later)
     assert not Difference.objects.exists()
+
+
+def test_migration_deletes_differences_of_erased_decisions(recorded_challenge):
+    """A worker of the earlier version may have ended before it deleted them."""
+    rows = with_outcomes(recorded_challenge, lambda given, silent, i: silent)
+    ChainEntry.objects.filter(key=rows[0].decision).update(payload="")
+    Difference.objects.update(outcome=None)
+    migration = importlib.import_module("octweb.challengers.migrations.0004_outcome_of_a_difference")
+    migration.keep_outcomes(apps, SimpleNamespace(connection=connection))
+    assert not Difference.objects.filter(decision=rows[0].decision).exists()
+    assert Difference.objects.exclude(outcome=None).count() == len(rows) - 1
 
 
 @pytest.mark.one_database
