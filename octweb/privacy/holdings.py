@@ -269,7 +269,7 @@ def _dossiers(user: Any | None, now: datetime) -> Holding:
         key="dossiers", title="Dossiers", about=PERSONS,
         what="No rows. Counts of rows and the range of each column, texts of the owner, and names of the reviewers.",
         count=_count(dossiers),
-        until="30 days after they were made; the last one of each model as long as the model.",
+        until="30 days after they were made; as long as the model: the last one of each model, and those of approvals.",
         erased="They are deleted with their model.",
     )  # fmt: skip
 
