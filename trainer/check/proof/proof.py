@@ -41,6 +41,8 @@ def proved_bounds(
 
 def _proved_lines(model: Model, rows: ModelTable, path: Path) -> ProvedBounds:
     """Check the proof of a model whose goal depends on the errors of both classes."""
+    if len(model["classes"]) != 2:  # errors between other classes are errors of a line, and none of the goal
+        raise NoProof("F1 and MCC need two classes")
     if int(active_parameter(model, "min_leaf") or 1) > 1:
         raise NoProof("there are no proof steps for F1 and MCC with a smallest leaf")
     positive = rows.labels == model["classes"].index(model["certificate"]["goal"]["positive"])

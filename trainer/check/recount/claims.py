@@ -118,6 +118,10 @@ def prices(model: dict[str, Any], sizes: Sequence[int], scale: Fraction) -> Find
     return recount_finding("what is maximised", not odd, words)
 
 
+# restrictions that training refuses beside F1 and MCC, because they count rows or couple leaves
+NOT_BESIDE_COUNTS = ("recall", "fairness", "monotone")
+
+
 def _count_goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
     """Return the goal F1 or MCC of the parameters; empty for others. The default class is the rarest, the last of equal ones."""
     name = active_parameter(model, "goal")
@@ -138,6 +142,11 @@ def _goal_contradiction(model: dict[str, Any]) -> str:
     balanced = active_parameter(model, "class_weight") == "balanced"
     if (name == "balanced") > balanced or (balanced and name not in ("auto", "balanced")):
         return f"class weights beside the goal '{name}'"
+    if name in ("f1", "mcc"):
+        if len(model["classes"]) != 2:
+            return f"{len(model['classes'])} classes beside the goal '{name}'"
+        if beside := next((one for one in NOT_BESIDE_COUNTS if active_parameter(model, one)), ""):
+            return f"'{beside}' beside the goal '{name}'"
     costs = bool(str(active_parameter(model, "costs") or "").strip())
     return f"costs beside the goal '{name}'" if name != "auto" and costs != (name == "costs") else ""
 

@@ -12,8 +12,9 @@ import pytest
 from tests.trainer.check.recount.test_goals import _file
 from tests.trainer.test_goal import ALL_THRESHOLDS, GOALS, all_trees, best_value, questions_of, random_case
 from trainer.check.proof.proof import proved_bounds
+from trainer.check.proof.steps.error_lines import _Steps
 from trainer.check.proof.subject import BadProof
-from trainer.check.recount import verdict, verify
+from trainer.check.recount import claims, verdict, verify
 from trainer.check.recount.proof import check_model_proof
 from trainer.check.recount.table.rows import load
 from trainer.errors import TrainerError
@@ -126,3 +127,27 @@ def test_proof_of_another_goal_is_not_enough(tmp_path):
         except TrainerError:
             continue
         assert found == "refuted" or document["certificate"]["objective"] in (0, 1)
+
+
+def test_steps_of_a_thousand_lines_are_read():
+    """Each line with a step of its own, without nesting one reader in another."""
+    steps = _Steps(iter([(k + 1, {"line": k}) for k in range(1000)]))
+    assert all(len(list(steps.of_line(k))) == 1 for k in range(1000))
+    assert steps.following is None
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("lie", ["classes", "recall", "fairness", "monotone"])
+def test_goal_beside_what_training_refuses_is_refuted(goal, lie):
+    """Lines count errors between other classes, and rates of weighted rows, which the goal does not."""
+    model = {
+        "method": "exact",
+        "classes": ["no", "yes", *(["third"] if lie == "classes" else [])],
+        "parameters": {"goal": goal, "positive": "yes"},
+        "certificate": {"goal": {"positive": "yes", "maximise": goal, "weight": "1"}, "leaf_penalty": "0"},
+    }
+    sizes = [3] * len(model["classes"])
+    if lie != "classes":
+        assert claims.prices(model, sizes, Fraction(1)).verdict == "recounted"
+        model["parameters"][lie] = "parity" if lie == "fairness" else "yes: 0.5"
+    assert claims.prices(model, sizes, Fraction(1)).verdict == "refuted"

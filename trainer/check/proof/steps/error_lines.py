@@ -7,7 +7,7 @@ of rows whose weights are multiplied by a or b. See docs/proof-format.md, "Error
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -49,15 +49,14 @@ def check_error_lines(lines: Lines, digest: str, space_of: SpaceOfLine, *, empty
         raise BadProof(f"'lines' is not a list of at most {MOST_LINES} objects")
     steps = 0
     proved = list[tuple[int, int, int, Fraction]]()
-    rest: Lines = lines
+    records = _Steps(lines)
     for k, line in enumerate(stated):
         leaves, a, b = (whole_number(line, name, least) for name, least in (("leaves", 0), ("a", 1), ("b", 1)))
         space, divisor = space_of(leaves, a, b)
-        own, rest = _steps_of(rest, k)
-        bounds = check_proof(itertools.chain([(0, _header(line, space))], own), space)
+        bounds = check_proof(itertools.chain([(0, _header(line, space))], records.of_line(k)), space)
         steps += bounds.steps
         proved.append((leaves, a, b, bounds.cost * divisor))
-    require(next(rest, None) is None, "a step names no line, or one that is out of order")
+    require(records.following is None, "a step names no line, or one that is out of order")
     return ProvedBounds(Fraction(0), steps, lines=tuple(proved))
 
 
@@ -67,19 +66,16 @@ def _header(line: Record, space: ProofSpace) -> Record:
     return {"format": FORMAT, **version, "rows": space.digest, "scale": line.get("scale"), "goal": line.get("goal")}
 
 
-def _steps_of(lines: Lines, k: int) -> tuple[Lines, Lines]:
-    """Return an iterator over the next steps, as long as they name line k, and the iterator over what follows them."""
-    following = list[tuple[int, Record]]()
+class _Steps:
+    """The steps of all lines, read one ahead."""
 
-    def own() -> Iterator[tuple[int, Record]]:
-        for number, record in lines:
-            if record.get("line") != k:
-                following.append((number, record))
-                return
-            yield number, record
+    def __init__(self, records: Lines) -> None:
+        self.records = records
+        self.following = next(records, None)
 
-    def rest() -> Iterator[tuple[int, Record]]:
-        yield from following
-        yield from lines
-
-    return own(), rest()
+    def of_line(self, k: int) -> Lines:
+        """Yield the next steps, as long as they name line k."""
+        while self.following is not None and self.following[1].get("line") == k:
+            step = self.following
+            self.following = next(self.records, None)
+            yield step
