@@ -17,7 +17,6 @@ from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-HERE = "(at) => { const box = at.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }"
 
 
 def replaced(page, button):
@@ -30,9 +29,8 @@ def press(page, button, by, change=lambda: None):
 
     `change` makes a change that causes the replacement.
     """
-    place = page.eval_on_selector(button, HERE)
     if by == "mouse":
-        page.mouse.move(*place)
+        page.hover(button)  # waits until it no longer moves
         page.mouse.down()
     else:
         page.focus(button)
