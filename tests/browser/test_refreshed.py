@@ -104,6 +104,7 @@ def test_what_is_typed_stays_while_a_workbench_searches_and_goes_with_the_place(
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at=root")
     stands = page.get_attribute(".cut-handle", "aria-valuenow")
     page.fill("#height", "4")
+    page.click("text=Type a wish, as in programs")
     page.fill("#wish", "ask root x <= 5")
     page.evaluate("document.getElementById('wish').setSelectionRange(3, 3)")
     refreshed(page)
