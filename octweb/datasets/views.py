@@ -166,17 +166,30 @@ def preview_page(
         if isinstance(answer, HttpResponse):
             return answer
         context |= answer
-    guessed = guess_target(guesses)[0]
+    context |= _file_context(upload, staged, reading, choice)
+    context |= {
+        "rows": list(zip(staged.lines, first, strict=True))[:SHOWN_ROWS],
+        "name": request.POST.get("name") or upload.source_name.split(".")[0],
+        "seen": seen,
+        "missing_all": policy,
+    }
+    return render(request, template, context)
+
+
+def _file_context(upload: Upload, staged: StagedFile, reading: ReadOptions, choice: ColumnChoice) -> dict[str, Any]:
+    """Return the part of the context of a preview that describes the columns and classes of the file."""
+    names = [guess.name for guess in staged.guesses]
+    guessed = guess_target(staged.guesses)[0]
     guessed = guessed if guessed in staged.names else upload.found["target"]
     outlook = actions.outlook(upload, choice)
     chosen_kinds = dict(reading.given.get("kinds", {}))
     records = column_records(staged.reading.columns.values(), staged.names, chosen_kinds)
     columns = _choices(
-        guesses, choice, choice.target or guessed, staged.reading.units(), reading.given.get("missing", {})
+        staged.guesses, choice, choice.target or guessed, staged.reading.units(), reading.given.get("missing", {})
     )
     kind_words = {column["name"]: _kind_words(column, choice.target or guessed) for column in columns}
     record_of = {record["name"]: record for record in records}  # the list itself begins with what needs a decision
-    context |= {
+    return {
         "raw": staged,
         "heads": [
             {"name": name, "words": kind_words.get(name, record_of[name]["words"]), "open": record_of[name]["open"]}
@@ -188,24 +201,19 @@ def preview_page(
         "taken_plain": [t for t in records if t["plain"] and not t["said"]],
         "asks": any(t["open"] for t in records),
         "around": [*around_notes(staged.detected.top, staged.detected.bottom), *staged.detected.remarks],
-        "rows": list(zip(staged.lines, first, strict=True))[:SHOWN_ROWS],
         "called": "line" if staged.detected.format == "csv" else "row",
         "columns": columns,
         "has_column_problems": any(column["problems"] for column in columns),
         "target": choice.target or guessed,
         "kinds": list(ColumnKind),
         "policies": list(MissingPolicy),
-        "name": request.POST.get("name") or upload.source_name.split(".")[0],
         "total": staged.rows,
-        "seen": seen,
         "outlook": outlook,
         "empty_card": empty_cells.card(outlook.empty),
         "findings": findings_card(outlook.findings),
         "merged": [name for name in staged.names if name in reading.given.get("merge", {})],
-        "missing_all": policy,
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }
-    return render(request, template, context)
 
 
 def _parse_choices(

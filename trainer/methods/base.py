@@ -338,8 +338,8 @@ class Method:
     cost : CostModel
         Time and memory of a fit.
     first_features : callable, optional
-        Returns binary features of which each is a split of the method, for a first tree while kernels compile; None if the
-        settings allow no such tree. By default, the features are those of `binary`, or thresholds and single categories.
+        Returns the binary features that a first tree tests while kernels compile, or None if the settings allow no such
+        tree. Each feature is a split of the method. By default: those of `binary`, or thresholds and single categories.
     precompile : sequence of mappings
         Settings of tiny trainings that compile its kernels. `classes` is the number of classes, 2 by default.
         Empty if it has no kernels of its own.

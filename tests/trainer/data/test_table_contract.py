@@ -194,7 +194,7 @@ def note_in(form, content):
 
 @pytest.fixture(scope="module")
 def graded_model(tmp_path_factory):
-    """Provide a model of three ranks, one of which has an end of line."""
+    """Provide a model with a column of three ranks. The word of one rank contains a line break."""
     path = tmp_path_factory.mktemp("grades") / "t.parquet"
     words = ["low", "mid\nhigh", "top"]
     frame = pd.DataFrame({"grade": [words[i % 3] for i in range(60)], "y": ["no", "yes", "yes"] * 20})

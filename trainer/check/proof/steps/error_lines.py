@@ -41,7 +41,7 @@ SpaceOfLine = Callable[[int, int, int], LineSpace]
 def check_error_lines(lines: Lines, digest: str, space_of: SpaceOfLine, *, empty: bool) -> ProvedBounds:
     """Check a proof and return the lines that it proves; raise BadProof with the first invalid line.
 
-    `digest` is the fingerprint of the training rows, of which some have an `empty` cell or none.
+    `digest` is the fingerprint of the training rows. `empty` says whether one of them has an empty cell.
     """
     header, _ = read_header(lines, (OF_LINES,), "of version 11", digest, 1, empty=empty)
     stated = header.get("lines")
