@@ -18,8 +18,8 @@ from octweb.datasets import actions as datasets
 from octweb.datasets import reader
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.datasets.models import Upload
+from octweb.datasets.preview_views import preview_page
 from octweb.datasets.sources import chosen_rows, source_of, sources_of
-from octweb.datasets.views import preview_page
 from octweb.jobs.waiting import wait_of
 from octweb.sources import actions
 from octweb.sources.forms import RowsForm, SettingsForm
