@@ -21,7 +21,7 @@ from trainer.certificate import Evidence, Status
 from trainer.data.costs import MOST_COPIES, CostTable, CostTerm, RowCosts
 from trainer.data.problem import Problem
 from trainer.goal import Goal, count_goal
-from trainer.methods.base import CHECKER_SEARCHES, Method, NotProved, ProofSteps, Settings, Solution
+from trainer.methods.base import Method, ProofSteps, Settings, Solution
 from trainer.methods.monitor import Monitor, StoppedMonitor
 from trainer.solver_common.problem_setup import searched_settings
 from trainer.table import Labels
@@ -168,8 +168,6 @@ class GoalSearch:
 
         Raises NotProved if the method proves no line.
         """
-        if self._counts_rows:
-            raise NotProved(f"Proof steps for this goal do not support 'min_leaf'. {CHECKER_SEARCHES}")
         steps: list[dict[str, Any]] = []
         records: list[dict[str, int]] = []
         for k, (leaves, line) in enumerate(self.lines):

@@ -59,7 +59,7 @@ def test_commands_without_prices_refuse_them(capsys, csv_file, command):
         called(capsys, command, csv_file, "--target=class", "--method=exact", "--column-price=width=1", *own)
 
 
-@pytest.mark.parametrize("costs", [[], ["--cost=no>yes=5", "--cost-unit=EUR"]])
+@pytest.mark.parametrize("costs", [[], ["--cost=no>yes=5", "--cost-unit=EUR"], ["--set=max_columns=1"]])
 def test_proof_file_proves_the_bound_with_prices(capsys, csv_file, tmp_path, costs):
     model = tmp_path / "m.json"
     proof = tmp_path / "proof"
@@ -69,13 +69,6 @@ def test_proof_file_proves_the_bound_with_prices(capsys, csv_file, tmp_path, cos
     bound = next(f for f in checked["claims"] if f["claim"] == "bound")
     assert bound["verdict"] == "proved"
     assert "step" in bound["detail"]
-
-
-def test_proof_file_says_why_there_is_none(capsys, csv_file, tmp_path):
-    asked = [f"--proof={tmp_path / 'proof'}", f"--output={tmp_path / 'm.json'}", "--json", "--set=max_columns=1"]
-    record = train(capsys, csv_file, "--column-price=width=0.01", *asked)
-    assert record["proof"]["made"] is False
-    assert "do not support 'max_columns'" in record["proof"]["reason"]
 
 
 @pytest.mark.django_db

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,17 +44,48 @@ def _proved_lines(model: Model, rows: ModelTable, path: Path) -> ProvedBounds:
     """Check the proof of a model whose goal depends on the errors of both classes."""
     if len(model["classes"]) != 2:  # errors between other classes are errors of a line, and none of the goal
         raise NoProof("F1 and MCC need two classes")
-    if int(active_parameter(model, "min_leaf") or 1) > 1:
-        raise NoProof("there are no proof steps for F1 and MCC with a smallest leaf")
-    positive = rows.labels == model["classes"].index(model["certificate"]["goal"]["positive"])
+    positive = model["classes"].index(model["certificate"]["goal"]["positive"])
     certificate = {**model["certificate"], "goal": None, "leaf_penalty": "0"}
 
     def space_of(leaves: int, a: int, b: int) -> LineSpace:
-        require(max(a, b) * int(rows.weights.sum()) < MOST_WEIGHT, "the factors of a line are too large")
-        weights = rows.weights * np.where(positive, a, b)
-        divisor = max(1, int(np.gcd.reduce(weights)))
-        parameters = model["parameters"] | ({"max_leaves": leaves} if leaves else {})
-        own = {**model, "certificate": certificate, "parameters": parameters}
-        return LineSpace(read_space(own, replace(rows, weights=weights // divisor)), divisor)
+        require(2 * max(a, b) * int(rows.weights.sum()) < MOST_WEIGHT, "the factors of a line are too large")
+        line = _line_rows(model, rows, np.where(rows.labels == positive, a, b))
+        sized = {"min_leaf": line.min_leaf} | ({"max_leaves": leaves} if leaves else {})
+        own = {**model, "certificate": certificate, "parameters": model["parameters"] | sized}
+        return LineSpace(read_space(own, line.rows), line.divisor, line.copies, line.padding)
 
     return check_error_lines(read_proof(path), digest(model, rows), space_of, empty=has_empty_cell(rows))
+
+
+class _LineRows(NamedTuple):
+    """The rows of a line and its smallest leaf, in their weights; the other members are those of `LineSpace`."""
+
+    rows: ModelTable
+    min_leaf: int
+    divisor: int
+    copies: int
+    padding: int
+
+
+def _line_rows(model: Model, rows: ModelTable, factors: np.ndarray) -> _LineRows:
+    """Multiply the weight of each row by its factor. With a smallest leaf, each row becomes two copies, one of each class.
+
+    The copies of a row weigh 2 M times the row, where M is the largest factor, so the weight of a leaf counts rows. See
+    docs/proof-format.md, "Errors of two classes".
+    """
+    smallest = int(active_parameter(model, "min_leaf") or 1)
+    if smallest <= 1:
+        weights = rows.weights * factors
+        divisor = max(1, int(np.gcd.reduce(weights)))
+        return _LineRows(replace(rows, weights=weights // divisor), 1, divisor, 1, 0)
+    largest = int(factors.max())
+    weights = np.column_stack([largest - factors, largest + factors]) * rows.weights[:, None]
+    labels = np.column_stack([1 - rows.labels, rows.labels])
+    divisor = max(1, int(np.gcd.reduce(weights, axis=None)))
+    copies = ModelTable(
+        [np.repeat(column, 2) for column in rows.columns],
+        labels.reshape(-1).astype(np.int32),
+        (weights // divisor).reshape(-1),
+        np.column_stack([rows.plain, np.zeros_like(rows.plain)]).reshape(-1),  # quantiles count each row once
+    )
+    return _LineRows(copies, -(-2 * largest * smallest // divisor), divisor, 2, int(weights[:, 0].sum()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -21,17 +22,18 @@ from trainer.families.exact.proofs.any_depth import prove_any_depth
 from trainer.families.exact.proofs.editing import constrained_bench, restricted_proof
 from trainer.families.exact.proofs.frontier import frontier_proof
 from trainer.families.exact.proofs.limits import limited_proof
-from trainer.families.exact.proofs.priced import priced_proof
+from trainer.families.exact.proofs.priced import priced_cases_proof, priced_proof
 from trainer.families.exact.proofs.rule_proof import proof_within_rules
 from trainer.families.exact.rashomon.optima import optimal_trees
 from trainer.families.exact.rules.rule_fronts import ruled_fronts
 from trainer.families.exact.rules.ruled import RuledSearch
 from trainer.families.exact.search.any_depth import solve_any_depth
-from trainer.families.exact.search.column_cases import CHECKED_DEPTH, CasesProof
+from trainer.families.exact.search.column_cases import CHECKED_DEPTH, Case, CasesProof
 from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.constraints import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point, count_leaves, solve_frontier
 from trainer.families.exact.search.priced import ColumnPrices, solve_priced
+from trainer.families.exact.search.proof import build_proof
 from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.solve import ExactOptions, ExactResult, evaluate, prove_binary, solve_binary
 from trainer.families.exact.workbench import check_depth, exact_bench
@@ -42,7 +44,6 @@ from trainer.methods.base import (
     AUTO_BINS,
     AUTO_LEAF_PENALTY,
     BINARISE,
-    CHECKER_SEARCHES,
     CLASS_WEIGHT,
     COLUMN_PRICE,
     COMMON,
@@ -52,7 +53,6 @@ from trainer.methods.base import (
     MIN_LEAF,
     OPTIMAL_TREES,
     Method,
-    NotProved,
     ProofSteps,
     Settings,
     SizedDraft,
@@ -181,7 +181,7 @@ def _proof(
 ) -> Callable[[Callable[[], bool]], ProofSteps | None]:
     """Return the function that builds the proof. For a large depth it searches again, since that search stores no steps."""
     if problem.column_prices:
-        return _priced_proof(problem, settings, constraints, result)
+        return _priced_proof(problem, settings, result)
     if result.search is not None:
         return result.proof
     if constraints is not None or settings["max_leaves"]:
@@ -192,21 +192,20 @@ def _proof(
 
 
 def _priced_proof(
-    problem: Problem, settings: Settings, constraints: Constraints | None, result: ExactResult
+    problem: Problem, settings: Settings, result: ExactResult
 ) -> Callable[[Callable[[], bool]], ProofSteps | None]:
     """Return the function that builds the proof with prices of columns."""
 
     def build(stop: Callable[[], bool]) -> ProofSteps | None:
-        if constraints is not None:
-            raise NotProved(f"Proof steps for prices of columns do not support 'max_columns'. {CHECKER_SEARCHES}")
-        return priced_proof(
-            _binary_problem(problem, settings),
-            _prices(problem),
-            result.bound,
-            options=_options(settings),
-            max_leaves=settings["max_leaves"],
-            stop=stop,
-        )
+        binary = _binary_problem(problem, settings)
+        prices = _prices(problem)
+        options = _options(settings)
+        leaves = settings["max_leaves"]
+        if result.cases is not None:
+            return priced_cases_proof(
+                binary, prices, result.cases, result.bound, options=options, max_leaves=leaves, stop=stop
+            )
+        return priced_proof(binary, prices, result.bound, options=options, max_leaves=leaves, stop=stop)
 
     return build
 
@@ -260,9 +259,13 @@ def _cases_proof(
         assert again.search is not None
         return again.search
 
+    def close(case: Case, goal: int) -> list[dict[str, Any]] | None:
+        proof = build_proof(case.search or search(case.usable), goal, stop)
+        return None if proof is None else proof.steps
+
     return CasesProof(
         root=result.cases, bound=result.bound, depth=settings["depth"], leaves=constraints.max_leaves, Q=problem.kappa.denominator,
-        search=search, stop=stop,
+        scale=build_instance(binary).scale, close=close, stop=stop,
     ).build_steps()  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.trainer.check.proof.changes import page
 from tests.trainer.check.proof.test_proof_within import with_taller
 from tests.trainer.check.proof.test_proofs import mutations
 from trainer.check.bundle import bundle
@@ -28,7 +28,6 @@ from trainer.errors import TrainerError
 from trainer.training.run import TrainRequest, save, train
 from trainer.workbench.requests import WorkbenchSession
 
-ROOT = Path(__file__).parents[4]
 SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"depth": 2, "binarise": "quantile-thresholds", "bins": 4}),
     ("exact", {"depth": 3, "binarise": "quantile-buckets", "bins": 3, "leaf_penalty": 0.01}),
@@ -136,16 +135,6 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
     assert next(e for e in result.model.certificate["evidence"] if e["kind"] == "proof")["made"]
     save(result.model, model)
     return model, proof, data
-
-
-def page(cases: list[tuple[str, str, str]]) -> list[bool]:
-    """Return the verdict of the page for each case."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
-    command = [node, str(ROOT / "tests/trainer/check/proof/proof_cases.mjs"), str(ROOT / "checker/check_octweb.html")]
-    process = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=True, timeout=600)
-    return [all(holds for holds, _ in said) for said in json.loads(process.stdout)]
 
 
 def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> list[bool]:

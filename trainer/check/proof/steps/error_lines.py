@@ -28,10 +28,15 @@ MOST_LINES = 1000
 
 
 class LineSpace(NamedTuple):
-    """The space of a line, whose weights were divided by `divisor`."""
+    """The space of a line, whose weights were divided by `divisor`.
+
+    Each row has `copies`. Their errors are `copies` times the left side of the line, and `padding` more.
+    """
 
     space: ProofSpace
     divisor: int
+    copies: int = 1
+    padding: int = 0
 
 
 # maps the most leaves (0: no limit) and the factors of both kinds of errors to the space of a line
@@ -52,10 +57,10 @@ def check_error_lines(lines: Lines, digest: str, space_of: SpaceOfLine, *, empty
     records = _Steps(lines)
     for k, line in enumerate(stated):
         leaves, a, b = (whole_number(line, name, least) for name, least in (("leaves", 0), ("a", 1), ("b", 1)))
-        space, divisor = space_of(leaves, a, b)
-        bounds = check_proof(itertools.chain([(0, _header(line, space))], records.of_line(k)), space)
+        own = space_of(leaves, a, b)
+        bounds = check_proof(itertools.chain([(0, _header(line, own.space))], records.of_line(k)), own.space)
         steps += bounds.steps
-        proved.append((leaves, a, b, bounds.cost * divisor))
+        proved.append((leaves, a, b, (bounds.cost * own.divisor - own.padding) / own.copies))
     require(records.following is None, "a step names no line, or one that is out of order")
     return ProvedBounds(Fraction(0), steps, lines=tuple(proved))
 

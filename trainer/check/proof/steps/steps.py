@@ -39,7 +39,7 @@ from trainer.check.proof.steps.within import Cover, VectorRecursion
 from trainer.check.proof.subject import BadProof, ProofSpace, require
 
 VERSIONS = (1, 2, 4, 5, 6, OF_ANY_HEIGHT, OF_PRICES)
-PRICED_REASONS = ("floor", "count", "split")  # reasons of steps with prices of columns
+PRICED_REASONS = ("floor", "count", "split", "cases")  # reasons of steps with prices of columns
 MOST_VECTORS = 100_000
 Columns = tuple[int, ...] | None
 

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.search.column_cases import Case, CasesProof
 from trainer.families.exact.search.memo import ExactOptions
-from trainer.families.exact.search.priced import ColumnPrices, PricedSearch, Subproblem, begin_priced
+from trainer.families.exact.search.priced import (
+    ColumnPrices,
+    PricedSearch,
+    Subproblem,
+    begin_priced,
+    priced_instance,
+)
 from trainer.methods.base import ProofSteps
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
@@ -50,14 +58,46 @@ def priced_proof(
     instance = search.search.instance
     scale = instance.scale
     goal = scale * math.ceil(bound * instance.Q) + (scale > 1)  # a leaf adds 1 to a scaled cost
-    rows = np.arange(len(instance.rows), dtype=np.int32)
-    whole = Subproblem(rows, depth, max_leaves or 1 << depth, frozenset())
+    steps = _steps_of(search, depth, max_leaves, goal, stop)
+    return None if steps is None else ProofSteps(scale=scale, goal=goal, steps=steps, priced=True)
+
+
+def priced_cases_proof(
+    problem: BinaryProblem,
+    prices: ColumnPrices,
+    root: Case,
+    bound: Fraction,
+    *,
+    options: ExactOptions,
+    max_leaves: int | None,
+    stop: Callable[[], bool],
+) -> ProofSteps | None:
+    """Prove `bound`, in rows, from the cases of a search with a limit of columns; None if stopped or too large."""
+    instance, _ = priced_instance(problem, prices)
+
+    def close(case: Case, goal: int) -> list[Step] | None:
+        usable = np.isin(prices.columns, list(case.usable)).astype(np.uint8)
+        among = replace(problem, allowed=problem.allowed_features * usable)
+        search, depth = begin_priced(among, prices, limits=SearchLimits(stop=stop), options=options)
+        return _steps_of(search, depth, max_leaves, goal, stop)
+
+    return CasesProof(
+        root=root, bound=bound, depth=problem.depth, leaves=max_leaves, Q=instance.Q, scale=instance.scale,
+        close=close, stop=stop, priced=True,
+    ).build_steps()  # fmt: skip
+
+
+def _steps_of(
+    search: PricedSearch, depth: int, max_leaves: int | None, goal: int, stop: Callable[[], bool]
+) -> list[Step] | None:
+    """Return the steps that prove the integer cost `goal` for all rows; None if stopped or too large."""
+    rows = np.arange(len(search.search.instance.rows), dtype=np.int32)
     writer = _Writer(search, stop)
     try:
-        writer.prove(whole, (), goal)
+        writer.prove(Subproblem(rows, depth, max_leaves or 1 << depth, frozenset()), (), goal)
     except _ProofStopped:
         return None
-    return ProofSteps(scale=scale, goal=goal, steps=writer.steps, priced=True)
+    return writer.steps
 
 
 class _Writer:

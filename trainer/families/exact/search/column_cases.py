@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from trainer.families.exact.search.proof import build_proof
 from trainer.families.exact.search.search import ExactSearch
 from trainer.methods.base import ProofSteps
 
@@ -44,7 +43,7 @@ class Case:
 class CasesProof:
     """The proof of `bound`, in rows, from the cases of a search of trees of this depth with at most `leaves` leaves.
 
-    `search` creates the search of a case that stored none. Only trees deeper than CHECKED_DEPTH need it.
+    `close` returns the steps that prove a goal for the trees of a case, or None. Only trees deeper than CHECKED_DEPTH need it.
     """
 
     root: Case
@@ -52,23 +51,22 @@ class CasesProof:
     depth: int
     leaves: int | None
     Q: int  # costs are integer multiples of 1/Q
-    search: Callable[[Columns], ExactSearch]
+    scale: int  # factor of the costs in the steps of `close`
+    close: Callable[[Case, int], list[Step] | None]
     stop: Callable[[], bool]
+    priced: bool = False
 
     def build_steps(self) -> ProofSteps | None:
         """Return the proof; None if `stop` ended it or the cases do not prove the bound."""
         cost = -(-self.bound.numerator * self.Q // self.bound.denominator)
-        scale = 1
-        if self.depth > CHECKED_DEPTH:
-            g = (self.root.search or self.search(self.root.usable)).instance
-            scale = g.scale
+        scale = self.scale if self.depth > CHECKED_DEPTH else 1
         goal = scale * cost + (1 if scale > 1 else 0)  # a tree has at least one leaf, which adds 1 to its scaled cost
         steps: list[Step] = []
         for step in self._steps(self.root, goal):
             if step is None or self.stop():
                 return None
             steps.append(step)
-        return ProofSteps(scale=scale, goal=goal, steps=steps)
+        return ProofSteps(scale=scale, goal=goal, steps=steps, priced=self.priced)
 
     def _steps(self, case: Case, goal: int) -> Iterator[Step | None]:
         """Yield the steps of a case, None for a missing one."""
@@ -91,5 +89,5 @@ class CasesProof:
             few = self.leaves is not None and self.leaves < 1 << self.depth
             yield step | ({"leaves": self.leaves} if few else {})
             return
-        proof = build_proof(case.search or self.search(case.usable), goal, self.stop)
-        yield from [None] if proof is None else proof.steps
+        steps = self.close(case, goal)
+        yield from [None] if steps is None else steps
