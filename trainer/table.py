@@ -290,7 +290,7 @@ class RowTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class RowWeights:
-    """Weights of rows, by a column of the file.
+    """Weights of rows, by a column of the file, or by an array if `column` is empty.
 
     `values`, int64 of shape (n,), above 0, are multiples of `step`; times `step` they are the weights
     `given`, float64 (n,), or near them. `counted`, bool (m,), marks the rows of the file with a positive
@@ -309,10 +309,29 @@ class RowWeights:
         values = self.values[rows]
         return replace(self, values=values, given=self.given[rows], counted=np.ones(len(values), bool))
 
+    @property
+    def words(self) -> str:
+        """The words for the weights in an error."""
+        return f"The weights in '{self.column}'" if self.column else "The sample weights"
+
+    @property
+    def deviations(self) -> FloatArray:
+        """The difference between each weight and its multiple of `step`, float64 (n,); 0 where the multiple is the same number."""
+        pairs, place = np.unique(np.column_stack([self.given, self.values]), axis=0, return_inverse=True)
+        each = [_deviation(given, int(value) * self.step) for given, value in pairs.tolist()]
+        deviations: FloatArray = np.array(each)[place.reshape(-1)]
+        return deviations
+
     def to_json(self) -> dict[str, Any]:
-        """Return the record of the weight column for a model file."""
+        """Return the record of the weights for a model file, which lists them if no column holds them."""
         record: dict[str, Any] = {"column": self.column, "step": str(self.step)}
+        if not self.column:
+            record["given"] = self.given.tolist()
         return record if self.form is None else record | {"form": dict(self.form)}
+
+
+def _deviation(given: float, weight: Fraction) -> float:
+    return 0.0 if float(weight) == given else abs(float(weight - Fraction(repr(given))))
 
 
 @dataclass(frozen=True, kw_only=True)

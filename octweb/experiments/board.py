@@ -331,7 +331,7 @@ def _cost(records: Sequence[dict[str, Any]]) -> UnseenCost | None:
     """Return the cost over all folds, or None if answers have no costs."""
     if any(r.get("cost") is None or r.get("constant_cost") is None for r in records):
         return None
-    n = sum(r["n"] for r in records)
+    n = sum(r["n"] * r.get("weight_step", 1.0) for r in records)
     sums = [sum(r[name] for r in records) / n for name in ("cost", "constant_cost")]
     return UnseenCost(
         sums[0], sums[1], str(records[0].get("cost_unit") or ""), cost_interval_of([_fold_record(r) for r in records])

@@ -12,12 +12,13 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
-from trainer.table import Table
+from trainer.table import RowWeights, Table
 
 MOST_COPIES = 1 << 28  # limit on the total weight of the copies, set by the counters of the searches
 MOST_COST = 1 << 61  # limit on a sum of costs, in steps
 FINEST_STEP = -18  # exponent of a power of ten
 COARSEST_STEP = 30
+LEAST_LEVELS = 16  # steps of costs that remain for each unit of weight if copies are even
 EACH_ROW = "rows"  # value of the parameter `costs` if an array gives the costs of each row
 
 
@@ -73,9 +74,9 @@ class RowCosts:
     Parameters
     ----------
     values : int64 array of shape (n_rows, n_classes)
-        Costs in multiples of `step`, without the weight of the row.
+        Costs in multiples of `step`: without the weight of the row if `weight_step` is 1, else times the weight.
     weights : int64 array of shape (n_rows,)
-        Weights of the rows.
+        Weights of the rows, in multiples of `weight_step`.
     step : Fraction
         One unit of `values`, in the unit of the costs.
     error : float
@@ -89,6 +90,8 @@ class RowCosts:
     neutral : bool
         Whether rows whose answers all cost the same have copies, too, of the least weight. Such rows cannot change a cost,
         but a split needs a row on each side.
+    weight_step : Fraction
+        One unit of `weights`. Decimal weights have another step than 1.
     """
 
     values: CountArray
@@ -99,11 +102,28 @@ class RowCosts:
     given: FloatArray | None = None
     even: bool = False
     neutral: bool = False
+    weight_step: Fraction = Fraction(1)
+
+    @property
+    def factors(self) -> CountArray:
+        """The factor by which `values` become costs times weights, int64 (rows,): 1 if they are, else the weights."""
+        return self.weights if self.weight_step == 1 else np.ones_like(self.weights)
+
+    @property
+    def _units(self) -> CountArray:
+        """The part of the weights that is in `values`, int64 (rows,)."""
+        return np.ones_like(self.weights) if self.weight_step == 1 else self.weights
+
+    @property
+    def true_weights(self) -> FloatArray:
+        """The weights of the rows, not in steps, float64 (rows,)."""
+        weights: FloatArray = self.weights.astype(np.float64) * float(self.weight_step)
+        return weights
 
     @property
     def weighted(self) -> CountArray:
         """The costs times the weights of the rows, int64 (rows, classes)."""
-        products: CountArray = self.values * self.weights[:, None]
+        products: CountArray = self.values * self.factors[:, None]
         return products
 
     @property
@@ -111,23 +131,23 @@ class RowCosts:
         """The weight of the copy for each row and answer, int64 (rows, classes): its saving against the dearest answer.
 
         The weights have no common divisor. If `even`, savings are multiplied by the number of answers. Each copy of a
-        row then gets the same extra weight, so that the copies of all rows have the same total weight.
+        row then gets the same extra weight, so that the copies of all rows have the same total weight per unit of row weight.
         """
         return self._undivided // self.divisor
 
     @property
     def _undivided(self) -> CountArray:
         padded = self.scale * _savings(self.values) + self._padding_by_row[:, None]
-        copies: CountArray = padded * self.weights[:, None]
+        copies: CountArray = padded * self.factors[:, None]
         return copies
 
     @property
     def _padding_by_row(self) -> CountArray:
-        """The extra weight of each copy of a row, without the weight of the row, int64 (rows,)."""
+        """The extra weight of each copy of a row, without the factor of the row, int64 (rows,)."""
         savings = _savings(self.values)
         totals = savings.sum(axis=1)
         if self.even:
-            padding: CountArray = totals.max(initial=0) - totals
+            padding: CountArray = self.dearest * self._units - totals
         else:
             padding = np.where(totals == 0, np.gcd.reduce(savings, axis=None), 0) * self.neutral
         return padding
@@ -145,17 +165,19 @@ class RowCosts:
     @property
     def padding(self) -> int:
         """The extra weight of the correct copies of any tree beyond its savings, before the division."""
-        return int((self._padding_by_row * self.weights).sum())
+        return int((self._padding_by_row * self.factors).sum())
 
     def leaf_size(self, rows: int) -> int:
         """Return the weight of the copies of this number of rows, if copies are even."""
-        one = int(_savings(self.values).sum(axis=1).max()) * self.scale
-        return -(-rows * one // self.divisor)
+        return -(-rows * self.dearest * self.scale // self.divisor)
 
     @property
     def dearest(self) -> int:
-        """The largest sum of savings of a row, in steps; if `even`, the weight of the copies of each row before scaling."""
-        return int(_savings(self.values).sum(axis=1).max(initial=0))
+        """The largest sum of savings of a row per unit of `weights`, in steps, rounded up.
+
+        If `even`, it is the weight of the copies of each row per unit of `weights`, before scaling.
+        """
+        return int((-(-_savings(self.values).sum(axis=1) // self._units)).max(initial=0))
 
     def gain(self, cost: int) -> int:
         """Return the weight of the correct copies of a tree whose answers cost `cost` steps."""
@@ -204,6 +226,10 @@ class RowCosts:
         """Convert a cost from steps to the unit of the costs."""
         return float(steps * self.step)
 
+    def per_row(self, steps: Fraction | int) -> float:
+        """Convert a cost of all rows from steps to the unit of the costs per unit of row weight."""
+        return self.in_unit(steps / (self.weight_step * int(self.weights.sum())))
+
     def leaf_share(self, penalty: Fraction) -> Fraction:
         """Convert a leaf penalty from a share of the best constant answer's cost to a share of the weight of all copies."""
         weight = int(self.copies.sum())
@@ -230,11 +256,12 @@ def row_costs(
     *,
     even: bool = False,
     neutral: bool = False,
+    decimals: RowWeights | None = None,
 ) -> RowCosts:
     """Return the costs of each row as integers.
 
     Decimals become integers over a common denominator. If their sum is too large, costs are rounded to the finest power of
-    ten that fits, and `error` bounds the change of a total.
+    ten that fits, and `error` bounds the change of a total. With decimal weights, costs times weights are rounded.
 
     Parameters
     ----------
@@ -250,13 +277,18 @@ def row_costs(
         Costs of each row, if each row has its own.
     even, neutral : bool
         As in `RowCosts`.
+    decimals : RowWeights, optional
+        Weights of the rows in place of `weights`, if they are no integers.
 
     Raises
     ------
     ParameterError
         If a column of costs is empty or negative in a row, if costs are too large, or if `given` is needed and missing.
     """
+    if decimals is not None:
+        weights = decimals.values
     row_weights = np.ones(len(codes), np.int64) if weights is None else weights.astype(np.int64)
+    weight_step = Fraction(1) if decimals is None else decimals.step
     if matrix.each_row and given is None:
         raise ParameterError(
             {
@@ -265,14 +297,38 @@ def row_costs(
         )
     blocks = list(_blocks(matrix, table, codes) if given is None else _given_blocks(given))
     largest = max((max(block.levels) for block in blocks if len(block.rows)), default=Fraction(0))
-    most = MOST_COST / (largest * int(row_weights.sum()) * len(matrix.classes) ** (3 if even else 1) or 1)
+    most = MOST_COST / (largest * weight_step * int(row_weights.sum()) * len(matrix.classes) ** (3 if even else 1) or 1)
+    weight_error = 0.0
+    if decimals is not None and weight_step != 1:
+        if even and int(row_weights.sum()) * len(matrix.classes) * LEAST_LEVELS > MOST_COPIES:
+            words = f"{decimals.words} have too many digits for prices of columns and good trees beside costs. Round them to fewer digits."
+            raise ParameterError({"weight": words})
+        weight_error = _weight_error(blocks, decimals)
+        blocks = [_times_weights(block, row_weights, weight_step) for block in blocks]
     for step in _steps(blocks):
         if most * step < 1:
             continue
-        candidate = replace(_in_steps(matrix, blocks, row_weights, step), even=even, neutral=neutral)
+        rounded = _in_steps(matrix, blocks, row_weights, step)
+        candidate = replace(rounded, even=even, neutral=neutral, weight_step=weight_step)
         if int(candidate.copies.sum()) <= MOST_COPIES:
-            return replace(candidate, given=given, error=_rounding_error(candidate, blocks))
+            return replace(candidate, given=given, error=_rounding_error(candidate, blocks) + weight_error)
     raise ParameterError({"costs": "the sum of the costs is too large. Use a larger unit."})
+
+
+def _times_weights(block: CostBlock, weights: CountArray, weight_step: Fraction) -> CostBlock:
+    """Return the block of the costs times the weights of the rows."""
+    pairs, place = np.unique(np.column_stack([block.place, weights[block.rows]]), axis=0, return_inverse=True)
+    levels = [block.levels[level] * weight * weight_step for level, weight in pairs.tolist()]
+    return CostBlock(block.rows, block.answer, levels, place.reshape(-1).astype(np.int64))
+
+
+def _weight_error(blocks: list[CostBlock], weights: RowWeights) -> float:
+    """Return an upper bound of the change of a tree's total cost by the rounding of the weights."""
+    dearest = np.zeros(len(weights.values))
+    for block in blocks:
+        levels = np.array([float(level) for level in block.levels])
+        dearest[block.rows] = np.maximum(dearest[block.rows], levels[block.place])
+    return float(dearest @ weights.deviations)
 
 
 def _blocks(matrix: CostTable, table: Table, codes: CodeArray) -> Iterator[CostBlock]:
@@ -353,7 +409,7 @@ def _rounding_error(costs: RowCosts, blocks: list[CostBlock]) -> float:
     for block in blocks:
         deviations = [abs(float(level - _nearest(level, costs.step) * costs.step)) for level in block.levels]
         errors[block.rows, block.answer] = np.array(deviations)[block.place]
-    return float((errors.max(axis=1) * costs.weights).sum()) * (1 + 1e-12)
+    return float((errors.max(axis=1) * costs.factors).sum()) * (1 + 1e-12)
 
 
 def _decimal(number: Fraction) -> str:

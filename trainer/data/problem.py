@@ -175,7 +175,10 @@ class Problem:
             labels=replace(self.labels, codes=answers.astype(np.int32)),
             weights=copies[rows, answers],
             costs=None,
-            column_prices={j: price / self.costs.step / self.costs.dearest for j, price in self.column_prices.items()},
+            column_prices={
+                j: price * self.costs.weight_step / self.costs.step / self.costs.dearest
+                for j, price in self.column_prices.items()
+            },
             source=self,
         )
 
@@ -274,8 +277,9 @@ class Problem:
 
     def column_cost(self, tree: Tree) -> Fraction:
         """Return the total price of the columns on the rows' paths, in the unit of the costs, or in errors without costs."""
+        weight_step = Fraction(1) if self.costs is None else self.costs.weight_step
         paid = self.paid_weights(tree)
-        return sum((self.column_prices[j] * weight for j, weight in paid.items()), Fraction(0))
+        return weight_step * sum((self.column_prices[j] * weight for j, weight in paid.items()), Fraction(0))
 
     def column_share(self, tree: Tree) -> Fraction:
         """Return the amount that column prices subtract from the objective."""

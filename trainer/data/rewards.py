@@ -17,7 +17,7 @@ import numpy as np
 from trainer.data.cost_text import NUMBER
 from trainer.data.costs import CostTerm
 from trainer.data.problem import SettingNames
-from trainer.dtypes import CodeArray, CountArray, FloatArray
+from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.table import Table
 
@@ -145,13 +145,13 @@ def regrets(rewards: Any) -> FloatArray:
 
 
 def reward_record(
-    rewards: FloatArray, answers: CodeArray, classes: tuple[str, ...], unit: str, weights: CountArray | None = None
+    rewards: FloatArray, answers: CodeArray, classes: tuple[str, ...], unit: str, weights: FloatArray | None = None
 ) -> dict[str, Any]:
     """Return the total and mean reward of answers, and the total reward of the best single answer.
 
-    `weights`, int64 (rows,), are row weights; None: 1.
+    `weights`, float64 (rows,), are row weights; None: 1.
     """
-    counts = np.ones(len(answers)) if weights is None else weights.astype(np.float64)
+    counts = np.ones(len(answers)) if weights is None else weights
     reward = float(counts @ rewards[np.arange(len(answers)), answers])
     constants = counts @ rewards
     best = int(constants.argmax())

@@ -10,9 +10,10 @@ import numpy as np
 
 from trainer.data.dependence import column_numbers, number_form, refuse_empty
 from trainer.data.formats.raw import RawTable
-from trainer.data.integer_weights import whole_weights
+from trainer.data.integer_weights import rounding_error, whole_weights
 from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.column import NUMBER
+from trainer.dtypes import FloatArray
 from trainer.errors import DataError
 from trainer.table import Labels, RowWeights, Table
 from trainer.tree.numbers import count_words, number_text
@@ -53,14 +54,22 @@ def with_weights(
 def read_weights(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowWeights:
     """Return the weights of `rows` of a raw table; raise DataError as `with_weights` does."""
     raw_weights, form = _read_cells(raw, reading, name, rows)
-    counted = raw_weights > 0
-    integers = whole_weights(raw_weights)
+    return replace(weights_in_steps(raw_weights), column=name, form=form)
+
+
+def weights_in_steps(given: FloatArray) -> RowWeights:
+    """Return the weights `given`, float64 (n,), finite, not negative and not all 0, as multiples of a step."""
+    counted = given > 0
+    integers = whole_weights(given)
     # raise small weights to 1, so that rounding drops no row
     values = np.where(counted, np.maximum(integers.weights, 1), 0)
-    step = _step(raw_weights, values, exact=not integers.error)
-    return RowWeights(
-        column=name, values=values[counted], given=raw_weights[counted], step=step, counted=counted, form=form
-    )
+    step = _step(given, values, exact=not integers.error)
+    return RowWeights(column="", values=values[counted], given=given[counted], step=step, counted=counted)
+
+
+def weight_error(weights: RowWeights) -> float:
+    """Return an upper bound of the change of an objective by rounding these weights."""
+    return rounding_error(weights.given, weights.values) if weights.deviations.any() else 0.0
 
 
 def weight_notes(table: Table) -> list[str]:

@@ -206,7 +206,7 @@ def honest(
         picks=tuple(picks),
         accuracies=tuple(accuracies),
         interval=interval_of(measured),
-        cost_per_row=sum(r.cost or 0.0 for r in measured) / n if by_cost else None,
+        cost_per_row=sum(r.cost or 0.0 for r in measured) / (n * measured[0].weight_step) if by_cost else None,
         cost_interval=cost_interval_of(measured) if by_cost else None,
     )
 
@@ -236,7 +236,8 @@ def _inner(
         n = record.second_n if is_second else record.n
         accuracies.append((record.second_correct if is_second else record.correct) / n)
         if by_cost:
-            costs.append(((record.second_cost if is_second else record.cost) or 0.0) / n)
+            cost = record.second_cost if is_second else record.cost
+            costs.append((cost or 0.0) / (n * record.weight_step))
         leaves.append(record.leaves)
     return Score(
         label=label,

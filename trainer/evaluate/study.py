@@ -182,6 +182,7 @@ class FoldRecord:
     # total cost if every judged row gets the best single answer of the training rows
     constant_cost: float | None = None
     cost_unit: str = ""
+    weight_step: float = 1.0  # one unit of `n` in a cost per row, if answers have costs
     # members of `CostSums` for the judged rows, except cost and n
     cost_sums: list[float] = field(default_factory=list)
     second_cost: float | None = None
@@ -489,11 +490,12 @@ def _cost_record(result: TrainResult, costs: RowCosts | None, table: Table) -> d
     answers = result.tree.predict(table.matrix())
     groups = np.arange(len(table)) if table.groups is None else table.groups.codes
     each = costs.weighted[np.arange(len(table)), answers] * float(costs.step)
-    sums = CostSums.of(group_sums(each, groups), group_sums(costs.weights.astype(np.float64), groups))
+    sums = CostSums.of(group_sums(each, groups), group_sums(costs.true_weights, groups))
     return {
         "cost": costs.in_unit(costs.total(answers)),
         "constant_cost": costs.in_unit(costs.constants[constant]),
         "cost_unit": costs.matrix.unit,
+        "weight_step": float(costs.weight_step),
         "cost_sums": [sums.squares, sums.products, sums.n_squares, sums.count],
     }
 

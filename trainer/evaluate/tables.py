@@ -72,6 +72,7 @@ class Cell:
     cost_per_row: float | None = None
     constant_cost: float | None = None
     cost_unit: str = ""
+    weight_step: float = 1.0  # one unit of `n` in a cost per row
     cost_interval: tuple[float, float] | None = None
     goal: str = ""
     score: float | None = None
@@ -207,7 +208,7 @@ class StudyReport:
         lines.append("|---|" + "---:|" * (len(variants) + 1))
         for dataset in self.datasets:
             cells = [self.cell(dataset, variant) for variant in variants]
-            constants = [c.constant_cost / c.n for c in cells if c.constant_cost is not None]
+            constants = [c.constant_cost / (c.n * c.weight_step) for c in cells if c.constant_cost is not None]
             texts = [f"{constants[0]:.4g}" if constants else ""]
             texts += [_cost_text(c) for c in cells]
             lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
@@ -397,7 +398,7 @@ def cost_interval_of(records: Sequence[FoldRecord]) -> Interval | None:
         return None
     folds = len(records)
     costs = np.array([r.cost for r in records], np.float64)
-    n = np.array([r.n for r in records], np.float64)
+    n = np.array([r.n * r.weight_step for r in records], np.float64)
     sums = [
         CostSums(cost=cost, n=weight, squares=s[0], products=s[1], n_squares=s[2], count=int(s[3]))
         for cost, weight, s in zip(costs.tolist(), n.tolist(), (r.cost_sums for r in records), strict=True)
@@ -416,9 +417,10 @@ def _costs(records: Sequence[FoldRecord], n: int) -> dict[str, Any]:
         return {}
     return {
         "cost": sum(costs),
-        "cost_per_row": sum(costs) / n,
+        "cost_per_row": sum(costs) / (n * records[0].weight_step),
         "constant_cost": sum(constants),
         "cost_unit": records[0].cost_unit,
+        "weight_step": records[0].weight_step,
         "cost_interval": cost_interval_of(records),
     }
 

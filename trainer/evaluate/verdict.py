@@ -17,6 +17,7 @@ from trainer.methods.base import Settings
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
 from trainer.training.metrics import unseen_accuracy
+from trainer.tree.describe import weight_step
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import THIN, number_text, points_text
@@ -344,8 +345,9 @@ def _judge_costs(model: ModelFile) -> _Finding:
     if "cost" not in metrics or not metrics.get("n"):
         return _Finding("unknown", "What its answers cost is not known.", "hold_out")
     unit = f"{THIN}{costs['unit']}" if costs["unit"] else ""
-    cost = number_text(metrics["cost"] / metrics["n"]) + unit
-    constant = number_text(metrics["constant_cost"] / metrics["n"]) + unit
+    weight = metrics["n"] * weight_step(model.certificate)
+    cost = number_text(metrics["cost"] / weight) + unit
+    constant = number_text(metrics["constant_cost"] / weight) + unit
     answer = costs["best_constant"]["answer"]
     compared = f"Its answers cost {cost} for each {'new' if is_tested else 'training'} row; always answering “{answer}” costs {constant}."
     if not is_tested:

@@ -30,6 +30,7 @@ from trainer.data.costs import EACH_ROW
 from trainer.data.inspection import mark_identifiers, tree_warnings
 from trainer.data.integer_weights import WholeWeights, whole_weights
 from trainer.data.problem import Problem
+from trainer.data.row_weights import weight_error, weights_in_steps
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.editing.bench import Bench
 from trainer.errors import ParameterError, list_names
@@ -109,7 +110,8 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             Row weights. Integers and decimals with a small common denominator are exact. Others are rounded to integers
             that add up to 2^28; objective and bound then hold for the given weights up to
-            `certificate_.weight_error`, a proved number. Rows of weight 0 are left out. `class_weight`, where a method has it,
+            `certificate_.weight_error`, a proved number. With costs, the
+            cost of a row is multiplied by its weight. Rows of weight 0 are left out. `class_weight`, where a method has it,
             may be a dictionary from labels to factors of these weights.
         costs : float array of shape (n, n_classes), str or dict, optional
             Cost of each answer in each row, in the order of the sorted labels, or a value of the parameter `costs`. The
@@ -262,9 +264,16 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         if by_class is not None:
             sample_weight = _apply_class_weights(by_class, y, sample_weight, settings)
         integer_weights = _integer_weights(sample_weight, len(table))
-        if settings.get("costs"):
-            _check_weights_beside_costs(sample_weight, integer_weights)
         weights = None if integer_weights is None else integer_weights.weights
+        if weights is not None and settings.get("costs") and not np.array_equal(weights, sample_weight):
+            # costs count decimals in steps, because scaled weights would scale them
+            scaled = weights_in_steps(np.asarray(sample_weight, np.float64))
+            training_rows = scaled.counted
+            row_costs = None if row_costs is None else row_costs[training_rows]
+            y = y[training_rows]
+            table = replace(table.take(training_rows), weights=scaled.take(np.arange(len(scaled.values))))
+            integer_weights = WholeWeights(weights=scaled.values, error=weight_error(scaled))
+            weights = None
         if row_costs is None:
             classes = np.unique(y)
         if weights is not None and (weights == 0).any():
@@ -562,14 +571,6 @@ def _apply_class_weights(
         raise ParameterError({"class_weight": "class weights must be finite and not negative."})
     row_weights = _check_sample_weight(sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True)
     return row_weights * factors[codes]
-
-
-def _check_weights_beside_costs(sample_weight: Any, integer_weights: WholeWeights | None) -> None:
-    """Raise ParameterError unless the weights are integers, because scaled weights would scale the total cost."""
-    if integer_weights is not None and not (np.asarray(sample_weight, np.float64) == integer_weights.weights).all():
-        raise ParameterError(
-            {"sample_weight": "weights must be whole numbers with costs. Multiply other weights into the costs."}
-        )
 
 
 def _integer_weights(sample_weight: Any, n: int) -> WholeWeights | None:

@@ -98,12 +98,13 @@ def costs_of(
     Raises ParameterError if the costs do not fit the rows.
     """
     costs = read_costs(settings, setting_names(table, labels))
-    if weights is None and table.weights is not None:
-        weights = table.weights.values
+    decimals = table.weights
+    if decimals is not None and weights is not None and not np.array_equal(weights, decimals.values):
+        decimals = None
     even = even or int(settings.get("min_leaf") or 1) > 1 or bool(settings.get("column_price"))
     if costs is None:
         return None
-    return row_costs(costs, table, labels.codes, weights, given_costs, even=even, neutral=neutral)
+    return row_costs(costs, table, labels.codes, weights, given_costs, even=even, neutral=neutral, decimals=decimals)
 
 
 def _column_prices(table: Table, labels: Labels, settings: Settings) -> dict[int, Fraction]:
@@ -116,14 +117,8 @@ def check_weights(weights: RowWeights, settings: Mapping[str, Any]) -> None:
     """Raise ParameterError if weights are not integers and a setting counts weighted rows."""
     if weights.step == 1:
         return
-    if settings.get("costs"):
-        raise ParameterError(
-            {
-                "weight": f"'{weights.column}' must contain only whole numbers if there are costs. Multiply other weights into the costs."
-            }
-        )
     if int(settings.get("min_leaf") or 1) > 1:
-        raise ParameterError({"min_leaf": f"must be 1, since the weights in '{weights.column}' are not whole numbers."})
+        raise ParameterError({"min_leaf": f"must be 1. {weights.words} are not whole numbers."})
 
 
 def searched_settings(problem: Problem, settings: Settings) -> Settings:

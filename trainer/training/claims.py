@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
 from trainer.editing.words import in_words, price_scale, price_words, wish_lines
 from trainer.goal import COUNT_GOALS, Goal, score_name, stated_goal
-from trainer.tree.describe import counted_words, number_text
+from trainer.tree.describe import counted_words, number_text, weight_step
 from trainer.tree.numbers import THIN, count_words, points_text
 
 PROVED = "Proved optimal"
@@ -232,8 +232,8 @@ def price_sentence(certificate: Mapping[str, Any]) -> str:
         f"{name} at {price}{unit} for {prices['paid'][name]:,} {rows_counted}"
         for name, price in prices["prices"].items()
     ]
-    # the file counts the cost in steps of weight, as it counts rows
-    cost = prices["cost"] * float(Fraction((certificate.get("weights") or {}).get("step", "1")))
+    # without costs, the file counts errors in steps of weight, as it counts rows
+    cost = prices["cost"] * (1.0 if certificate.get("costs") else weight_step(certificate))
     return f"Asking columns costs {number_text(cost)}{unit} on the training rows: {'; '.join(parts)}. A row pays once."
 
 
@@ -310,10 +310,11 @@ def weight_sentence(certificate: Mapping[str, Any]) -> str:
     if not weights:
         return ""
     step = Fraction(weights["step"])
+    by = f"column '{weights['column']}'" if weights["column"] else "the sample weights"
     total = number_text(float(step * certificate["n"]), 4)
     correct = number_text(float(step * certificate["correct"]), 4)
     words = (
-        f"Rows count by column '{weights['column']}': {count_words(weights['rows'], 'training row')} weigh {total}, and "
+        f"Rows count by {by}: {count_words(weights['rows'], 'training row')} weigh {total}, and "
         f"{weights['correct_rows']:,} of them, which weigh {correct}, are right."
     )
     unit = "weights" if step == 1 else f"weights in steps of {number_text(float(step), 4)}"

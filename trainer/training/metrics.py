@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def metrics_of(
     cost = int(by_class.sum())
     return record | {
         "cost": costs.in_unit(cost),
-        "cost_per_row": costs.in_unit(Fraction(cost, n)),
+        "cost_per_row": costs.per_row(cost),
         "constant_cost": costs.in_unit(costs.constants[constant]),
         "cost_confusion": [[costs.in_unit(int(cell)) for cell in row] for row in by_class],
     }
@@ -63,7 +62,7 @@ def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None, constant: i
     groups = np.arange(len(table)) if table.groups is None else table.groups.codes
     each = costs.weighted[np.arange(len(table)), tree.predict(table.matrix())].astype(np.float64)
     saved = costs.weighted[:, constant].astype(np.float64) - each
-    n = group_sums(costs.weights.astype(np.float64), groups)
+    n = group_sums(costs.true_weights, groups)
     intervals = {
         "cost_interval": of_costs(group_sums(each * float(costs.step), groups), n),
         "saved_interval": of_costs(group_sums(saved * float(costs.step), groups), n, least=-math.inf),

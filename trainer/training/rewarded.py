@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from trainer.data.costs import EACH_ROW
 from trainer.data.folds import training_rows
 from trainer.data.problem import setting_names
 from trainer.data.rewards import read_rewards, regrets, reward_record, split_rewards
-from trainer.dtypes import CountArray, FloatArray
+from trainer.dtypes import FloatArray
 from trainer.training.run import TrainRequest, TrainResult, row_weights
 
 
@@ -40,8 +42,17 @@ def with_reward(result: TrainResult, request: TrainRequest, earned: FloatArray |
     rows = training_rows(request.labels.codes, result.model.rows, result.model.parameters)
     answers = result.tree.labels[result.tree.apply(request.table.take(rows).matrix())]
     unit = str(result.summary["cost_unit"])
-    record = reward_record(earned[rows], answers, request.labels.classes, unit, row_weights(request, rows))
+    record = reward_record(earned[rows], answers, request.labels.classes, unit, _true_weights(request, rows))
     return replace(result, summary=result.summary | record)
+
+
+def _true_weights(request: TrainRequest, rows: np.ndarray) -> FloatArray | None:
+    """Return the weights of `rows`, float64, without a step; None if all rows have weight 1."""
+    weights = row_weights(request, rows)
+    if weights is None:
+        return None
+    decimals = request.table.weights if request.weights is None else None
+    return weights * (1.0 if decimals is None else float(decimals.step))
 
 
 def best_reward(request: TrainRequest, earned: FloatArray | None) -> dict[str, Any]:
@@ -51,9 +62,7 @@ def best_reward(request: TrainRequest, earned: FloatArray | None) -> dict[str, A
     """
     if earned is None:
         return {}
-    weights: CountArray | None = request.weights
-    if weights is None and request.table.weights is not None:
-        weights = request.table.weights.values
+    weights = _true_weights(request, np.arange(len(earned)))
     best = earned.max(axis=1)
     return {"best_reward": float(best.sum() if weights is None else weights @ best)}
 

@@ -20,8 +20,8 @@ from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, P
 from trainer.data.column_statistics import describe_columns
 from trainer.data.costs import CostTerm, RowCosts
 from trainer.data.folds import Folds, assign_folds, check_evaluation, holdout, rows_record
-from trainer.data.integer_weights import rounding_error
 from trainer.data.problem import Problem
+from trainer.data.row_weights import weight_error
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.methods.base import Method, Settings, Solution
@@ -379,7 +379,7 @@ def certify(
         column_prices=price_record(problem, tree),
         costs=None if problem.costs is None else cost_record(problem, problem.costs, tree, bound),
         weights=weight_record(problem, tree),
-        weight_error=_weight_error(problem),
+        weight_error=0.0 if problem.table.weights is None else weight_error(problem.table.weights),
     )
 
 
@@ -399,14 +399,6 @@ def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
         return None
     correct = int((tree.predict(problem.matrix) == problem.y).sum())
     return {"column": weights.column, "step": str(weights.step), "rows": len(problem.y), "correct_rows": correct}
-
-
-def _weight_error(problem: Problem) -> float:
-    """Return an upper bound of the change of an objective by rounding the weight column."""
-    weights = problem.table.weights
-    if weights is None or (weights.values * weights.step.numerator / weights.step.denominator == weights.given).all():
-        return 0.0
-    return rounding_error(weights.given, weights.values)
 
 
 def price_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
@@ -441,7 +433,7 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
         "step": str(costs.step),
         "rounding_error": costs.error,
         "cost": costs.in_unit(cost),
-        "cost_per_row": costs.in_unit(Fraction(cost, problem.n)),
+        "cost_per_row": costs.per_row(cost),
         "floor": costs.in_unit(costs.floor),
         "leaf_price": costs.in_unit(price),
         "best_constant": {"answer": problem.labels.classes[best], "cost": costs.in_unit(costs.constants[best])},

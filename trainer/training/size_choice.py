@@ -233,7 +233,7 @@ def _loss(problem: Problem, tree: Tree, matrix: FloatArray, judged: CountArray) 
 
 
 def _weight(problem: Problem, judged: CountArray) -> float:
-    weights = problem.row_weights if problem.costs is None else problem.costs.weights
+    weights = problem.row_weights if problem.costs is None else problem.costs.true_weights
     return float(weights[judged].sum())
 
 

@@ -68,6 +68,11 @@ def value_text(split: Split, schema: Schema, row: FloatArray) -> str:
     return split.value_text(schema, row)
 
 
+def weight_step(certificate: Mapping[str, Any]) -> float:
+    """Return the weight of one unit of the counts of a model: 1 unless its rows have decimal weights."""
+    return float(Fraction((certificate.get("weights") or {}).get("step", "1")))
+
+
 def counted_words(certificate: Mapping[str, Any]) -> str:
     """Return the unit of the counts of a model, to follow a number: "rows", "of weight", "steps of weight 0.5"."""
     weights = certificate.get("weights")

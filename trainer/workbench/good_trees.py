@@ -277,7 +277,7 @@ class GoodRecord:
 
         def lost(least_or_most: int) -> float:
             share = Fraction(least_or_most, squared)
-            return float(share) if costs is None else costs.in_unit(costs.price_of(share) / self.problem.n)
+            return float(share) if costs is None else costs.per_row(costs.price_of(share))
 
         names = self.problem.table.names
         losses: dict[str, tuple[float, float]] = {}

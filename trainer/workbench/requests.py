@@ -262,6 +262,8 @@ class WorkbenchSession:
             weights=rows.row_weights,
             plain=rows.row_weights if rows.quantile_weights is None else rows.quantile_weights,
             costs=None if rows.costs is None else rows.costs.given,
+            step=Fraction(1) if rows.table.weights is None else rows.table.weights.step,
+            given=None if rows.table.weights is None else rows.table.weights.given,
         )
         costs = answer_costs(document, checked_rows)
         document = searched_model(document, costs)

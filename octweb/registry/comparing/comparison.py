@@ -10,6 +10,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.page.performance import unseen_base_rate, unseen_interval
 from octweb.registry.page.scene import ModelScene
 from trainer.errors import join_with_and
+from trainer.tree.describe import weight_step
 from trainer.tree.numbers import number_text, points_text
 
 
@@ -76,7 +77,7 @@ def _unseen_cost(model: TreeModel) -> dict[str, Any] | None:
         "per_row": test["cost_per_row"],
         "words": f"{number_text(test['cost_per_row'])}{unit}",
         "interval": "" if interval is None else f"{number_text(interval[0])} to {number_text(interval[1])}",
-        "constant": f"{number_text(test['constant_cost'] / test['n'])}{unit}",
+        "constant": f"{number_text(test['constant_cost'] / (test['n'] * weight_step(file.certificate)))}{unit}",
     }
 
 

@@ -25,6 +25,7 @@ from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import TrainerError
 from trainer.goal import Goal
 from trainer.table import ColumnKind, Labels
+from trainer.tree.describe import weight_step
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import number_text
 
@@ -204,7 +205,7 @@ def answer_costs(file: ModelFile, rows: DatasetRows, at: np.ndarray) -> FloatArr
     """
     if not file.certificate.get("costs"):
         return None
-    weights = rows.weights_of(at)[:, None]
+    weights = rows.weights_of(at)[:, None] * weight_step(file.certificate)
     if file.parameters.get("costs") == EACH_ROW:
         listed = np.array((file.rows or {}).get("costs") or (), np.float64)
         return listed[at] * weights if len(listed) == len(rows.codes) else None

@@ -21,7 +21,7 @@ from trainer.training.claims import (
 )
 from trainer.training.metrics import unseen_accuracy
 from trainer.training.unseen import unseen_words
-from trainer.tree.describe import counted_words, number_text
+from trainer.tree.describe import counted_words, number_text, weight_step
 from trainer.tree.render.palette import swatch
 
 FOLDS = "folds"
@@ -77,6 +77,7 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
     priced = bool(scene.file.certificate.get("column_prices"))
     kinds = (("test", "unseen rows"), ("train", "training rows"))
     measured = [(words, scene.file.metrics.get(name) or {}) for name, words in kinds]
+    step = weight_step(scene.file.certificate)
     return {
         "unit": recorded["unit"],
         "sentence": f"{saving_sentence(scene.file.certificate)} {cost_sentence(recorded, priced=priced)}",
@@ -95,9 +96,9 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
                 "cost": part_cost["cost"],
                 "per_row": part_cost["cost_per_row"],
                 "interval": part_cost.get("cost_interval"),
-                "constant": part_cost["constant_cost"] / part_cost["n"],
+                "constant": part_cost["constant_cost"] / (part_cost["n"] * step),
                 "saved": part_cost["constant_cost"] - part_cost["cost"],
-                "saved_interval": [part_cost["n"] * end for end in part_cost.get("saved_interval") or ()],
+                "saved_interval": [part_cost["n"] * step * end for end in part_cost.get("saved_interval") or ()],
             }
             for words, part_cost in measured
             if "cost" in part_cost
@@ -306,7 +307,7 @@ def cheapest_cut(scene: ModelScene, part: str, positive: int) -> CheapestCut | N
     scores = scene.tree.probabilities[leaves, positive]
     totals = [float(np.where(scores >= cut, values[:, positive], values[:, 1 - positive]).sum()) for cut in curve.score]
     best = int(np.argmin(totals))
-    n = int(scene.rows.weights_of(at).sum())
+    n = int(scene.rows.weights_of(at).sum()) * weight_step(scene.file.certificate)
     tree_cost = float(values[np.arange(len(at)), scene.predicted[at]].sum())
     return CheapestCut(
         score=float(curve.score[best]), found=int(curve.tp[best]), taken=int(curve.fp[best]), cost=totals[best] / n,

@@ -23,6 +23,7 @@ from octweb.runs.models import TrainingRun
 from trainer.check.recount import verify
 from trainer.errors import ParameterError
 from trainer.training.claims import counted_words
+from trainer.tree.numbers import number_text
 
 pytestmark = pytest.mark.django_db
 
@@ -101,7 +102,7 @@ def test_evaluate_counts_weights(capsys, survey, tmp_path):
 
 def test_rewards_are_totals_of_weights(capsys, tmp_path):
     path = tmp_path / "rewards.csv"
-    rows = "".join(f"{i % 2},{1 + i % 3},{i % 4},1,{'ab'[i % 2]}\n" for i in range(24))
+    rows = "".join(f"{i % 2},{(1 + i % 3) / 4},{i % 4},1,{'ab'[i % 2]}\n" for i in range(24))
     path.write_text(f"x,w,gain_a,gain_b,class\n{rows}", encoding="utf-8")
     rewards = json.dumps({"unit": "EUR", "rewards": {"a": "gain_a", "b": "gain_b"}})
     costs = tmp_path / "rewards.json"
@@ -110,12 +111,12 @@ def test_rewards_are_totals_of_weights(capsys, tmp_path):
     call_command("train", *arguments)
     found = last_line(capsys)
     totals = {
-        "a": sum((1 + i % 3) * (i % 4) for i in range(24)),
-        "b": sum(1 + i % 3 for i in range(24)),
+        "a": sum((1 + i % 3) / 4 * (i % 4) for i in range(24)),
+        "b": sum((1 + i % 3) / 4 for i in range(24)),
     }
     best = max(totals, key=totals.get)
     assert found["best_constant_reward"] == {"answer": best, "reward": totals[best]}
-    assert found["reward_per_row"] == pytest.approx(found["reward"] / 48)
+    assert found["reward_per_row"] == pytest.approx(found["reward"] / 12)
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,30 @@ def test_time_with_empty_cells_is_refused_at_the_field(owner, media):
 
 
 def test_settings_that_need_whole_weights_are_refused_at_their_field(owner, dataset):
-    for parameters, field in (({"min_leaf": 5}, "min_leaf"), ({"costs": "no>yes=2"}, "weight")):
-        with pytest.raises(ParameterError) as error:
-            actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters=parameters, weight="weight")
-        assert set(error.value.errors) == {field}
+    with pytest.raises(ParameterError) as error:
+        actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={"min_leaf": 5}, weight="weight")
+    assert set(error.value.errors) == {"min_leaf"}
+
+
+def test_costs_on_pages_are_per_decimal_weight(client, owner, dataset):
+    costs = {"depth": 1, "leaf_penalty": 0, "costs": "no>yes=2.5", "cost_unit": "EUR", "column_price": "age=0.05"}
+    run = actions.enqueue(
+        owner=owner, dataset=dataset, method="exact", parameters=costs, test_share=0.3, weight="weight"
+    )
+    process = TrainingProcess.prepare(run)
+    command = process.command()
+    call_command(*command[command.index("train") :])
+    document = json.loads(process.result.read_text())
+    model = registry.register(owner=owner, document=document, dataset=dataset, title="Survey")
+    step = Fraction(document["certificate"]["weights"]["step"])
+    assert step == Fraction(1, 2)
+    assert check_claim(model).agrees
+    test = document["metrics"]["test"]
+    assert test["cost_per_row"] == pytest.approx(test["cost"] / (test["n"] / 2))
+    client.force_login(owner)
+    page = client.get(reverse("registry:detail", args=[model.pk]), {"mode": "performance"}).content.decode()
+    assert number_text(test["constant_cost"] / (test["n"] / 2)) in page
+    assert number_text(test["constant_cost"] / test["n"]) not in page
 
 
 def test_run_with_weights_makes_a_model_whose_pages_say_so(client, owner, dataset):

@@ -27,6 +27,7 @@ class ModelTable:
     `labels` are int32 of shape (n,), positions in the list of classes.
     `weights` are int64 of shape (n,) and include the weight of the class. `plain` are the weights without it, for quantiles.
     `costs` are float64 of shape (n, classes), the cost of each answer, if rows have their own costs.
+    `step` is one unit of the weights, and `given` are the weights before rounding, float64 of shape (n,), if they are decimals.
     """
 
     columns: list[np.ndarray]
@@ -34,6 +35,8 @@ class ModelTable:
     weights: np.ndarray
     plain: np.ndarray
     costs: np.ndarray | None = None
+    step: Fraction = Fraction(1)
+    given: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -44,7 +44,7 @@ class Dependence:
 def dependence_columns(model: dict[str, Any]) -> list[str]:
     """Return the columns of the file that groups, times and weights are read from."""
     rows = model.get("rows") or {}
-    return [str(rows[name]["column"]) for name in ("group", "time", "weight") if rows.get(name)]
+    return [str(rows[name]["column"]) for name in ("group", "time", "weight") if (rows.get(name) or {}).get("column")]
 
 
 def divert(pieces: Iterable[Piece], width: int, others: list[list[str]]) -> Iterator[Piece]:
@@ -71,7 +71,12 @@ def read_dependence(model: dict[str, Any], cells: Sequence[Sequence[str]], usabl
         values = {word: _read_time(word, form, rows["time"]["column"]) for word in {column_cells[i] for i in places}}
         times = np.array([values[column_cells[i]] for i in places], np.float64)
     weights = None
-    if rows.get("weight"):
+    record = rows.get("weight") or {}
+    if record and not record["column"]:  # an array had the weights, which the file lists
+        weights = np.array(record["given"], np.float64)
+        if weights.shape != (len(places),) or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ValueError("the weights must be one number of at least 0 per row")
+    elif record:
         column_cells = left.pop(0)
         number = {word: _read_weight(word, rows["weight"]) for word in {column_cells[i] for i in places}}
         weights = np.array([number[column_cells[i]] for i in places], np.float64)

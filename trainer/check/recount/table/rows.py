@@ -9,12 +9,13 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainer.check.proof.model import ModelTable
+from trainer.check.proof.model import ModelTable, read_fraction
 from trainer.check.proof.space.questions import lower_median
 from trainer.check.recount.findings import Finding, recount_finding, unjudged_finding
 from trainer.check.recount.table.contract import contract_findings
@@ -54,7 +55,15 @@ def take_rows(rows: ModelTable, selection: np.ndarray) -> ModelTable:
         return rows
     costs = None if rows.costs is None else rows.costs[selection]
     columns = [c[selection] for c in rows.columns]
-    return ModelTable(columns, rows.labels[selection], rows.weights[selection], rows.plain[selection], costs)
+    return replace(
+        rows,
+        columns=columns,
+        labels=rows.labels[selection],
+        weights=rows.weights[selection],
+        plain=rows.plain[selection],
+        costs=costs,
+        given=None if rows.given is None else rows.given[selection],
+    )
 
 
 def without_class_weights(rows: ModelTable) -> ModelTable:
@@ -144,7 +153,9 @@ def _read_rows(model: dict[str, Any], pieces: Iterable[Piece], cells: list[list[
     labels = np.maximum(target, 0).astype(np.int32)
     held_out, trains, fold, plain, findings = _read_roles(model, labels, file_rows, dependence)
     weights = row_weights(model, labels, plain, trains)
-    rows = ModelTable(values, labels, weights, plain, _read_row_costs(model, len(labels)))
+    step = read_fraction((model.get("rows") or {}).get("weight", {}).get("step", 1))
+    step = step if step > 0 else Fraction(1)  # `weights_finding` refutes other steps
+    rows = ModelTable(values, labels, weights, plain, _read_row_costs(model, len(labels)), step, dependence.weights)
     data = TableRows(rows, held_out, trains, fold, [], dependence)
     data.findings.extend(
         [

@@ -42,7 +42,7 @@ Term = tuple[Fraction, str | None]  # a number, and the column that it multiplie
 class AnswerCosts(NamedTuple):
     """The costs of each answer in each row, `each` * `step` in `unit`.
 
-    `rows` are the weights. Rounding changes any total by at most `error`. If `even`, the copies of each row have the same total weight,
+    `rows` are the weights in multiples of `unit_weight`. If that is not 1, `each` includes the weights. Rounding changes any total by at most `error`. If `even`, the copies of each row have the same total weight,
     so that the weight of a leaf counts rows. If `neutral`, rows whose answers cost the same have copies of the least weight.
     """
 
@@ -53,17 +53,37 @@ class AnswerCosts(NamedTuple):
     unit: str
     even: bool
     neutral: bool
+    unit_weight: Fraction
 
     @property
     def values(self) -> np.ndarray:
         """Return the costs times the weights of the rows."""
-        return np.asarray(self.each * self.rows[:, None])
+        return np.asarray(self.each * self.outside[:, None])
+
+    @property
+    def outside(self) -> np.ndarray:
+        """Return the weights of the rows that `each` does not include."""
+        return self.rows if self.unit_weight == 1 else np.ones_like(self.rows)
+
+    @property
+    def inside(self) -> np.ndarray:
+        """Return the weights of the rows that `each` includes."""
+        return np.ones_like(self.rows) if self.unit_weight == 1 else self.rows
+
+    @property
+    def total_weight(self) -> Fraction:
+        return self.unit_weight * int(self.rows.sum())
+
+    @property
+    def dearest(self) -> int:
+        """Return the largest sum of the savings of a row for one unit of weight, rounded up."""
+        return int((-(-self._saved.sum(axis=1) // self.inside)).max(initial=0))
 
     @property
     def savings(self) -> np.ndarray:
         """Return the savings of each answer against the most expensive one of its row, padded if copies are even."""
         saved = self.scale * self._saved + self._missing[:, None]
-        return np.asarray(saved * self.rows[:, None])
+        return np.asarray(saved * self.outside[:, None])
 
     @property
     def _saved(self) -> np.ndarray:
@@ -71,10 +91,10 @@ class AnswerCosts(NamedTuple):
 
     @property
     def _missing(self) -> np.ndarray:
-        """Return the extra weight of each copy of a row of weight 1."""
+        """Return the extra weight of each copy of a row, without the weight that `each` does not include."""
         together = self._saved.sum(axis=1)
         if self.even:
-            return np.asarray(together.max(initial=0) - together)
+            return np.asarray(self.dearest * self.inside - together)
         least = np.gcd.reduce(self._saved, axis=None) if self.neutral else 0
         return np.where(together == 0, least, 0)
 
@@ -85,11 +105,11 @@ class AnswerCosts(NamedTuple):
     @property
     def padding(self) -> int:
         """Return the weight of the correct copies of any tree beyond its savings."""
-        return int((self._missing * self.rows).sum())
+        return int((self._missing * self.outside).sum())
 
     def leaf_size(self, rows: int) -> int:
         """Return the least weight that the copies of `rows` rows can have."""
-        return math.ceil(Fraction(rows * self.scale * int(self._saved.sum(axis=1).max()), self.divisor))
+        return math.ceil(Fraction(rows * self.scale * self.dearest, self.divisor))
 
     @property
     def divisor(self) -> int:
@@ -117,13 +137,22 @@ def answer_costs(model: dict[str, Any], rows: ModelTable) -> AnswerCosts | None:
     # weight
     neutral = "wishes" in model["certificate"]
     none = np.zeros((len(rows), classes), np.int64)
+    largest = max((max(levels) for *_, levels, place in blocks if len(place)), default=Fraction(0))
+    most = largest * rows.step * int(rows.plain.sum()) * classes ** (3 if even else 1)
+    lost = 0.0
+    if rows.step != 1:
+        lost = _lost_by_weights(rows, blocks)
+        blocks = [_weigh(rows, block) for block in blocks]
     common = math.lcm(*(level.denominator for *_, levels, place in blocks if len(place) for level in levels))
     steps = [Fraction(1, common)] if common <= MOST_COST else []
     steps += [step for step in (Fraction(10) ** k for k in EXPONENTS) if step * common > 1]
     for step in steps:
-        rounded = _round_costs(rows, blocks, step, AnswerCosts(none, rows.plain, step, 0.0, unit, even, neutral))
+        if most / step > MOST_COST:
+            continue
+        empty = AnswerCosts(none, rows.plain, step, 0.0, unit, even, neutral, rows.step)
+        rounded = _round_costs(rows, blocks, step, empty)
         if rounded is not None:
-            return rounded
+            return rounded._replace(error=rounded.error + lost)
     raise ValueError("the costs are too large")
 
 
@@ -152,18 +181,36 @@ def _row_cost_blocks(rows: ModelTable) -> Iterator[Block]:
         yield np.arange(len(rows)), answer, [Fraction(repr(float(value))) for value in values], where.reshape(-1)
 
 
+def _weigh(rows: ModelTable, block: Block) -> Block:
+    """Return the costs of a block times the weights of its rows."""
+    at, answer, levels, place = block
+    pairs = list(zip(place.tolist(), rows.plain[at].tolist(), strict=True))
+    index = {pair: i for i, pair in enumerate(sorted(set(pairs)))}
+    products = [levels[level] * weight * rows.step for level, weight in index]
+    return at, answer, products, np.array([index[pair] for pair in pairs], np.int64)
+
+
+def _lost_by_weights(rows: ModelTable, blocks: Sequence[Block]) -> float:
+    """Return how much the rounding of the weights can change the cost of any tree."""
+    highest = np.zeros(len(rows))
+    for at, _, levels, place in blocks:
+        highest[at] = np.maximum(highest[at], np.array([float(level) for level in levels])[place])
+    weights = [int(weight) * rows.step for weight in rows.plain]
+    given = [] if rows.given is None else rows.given.tolist()
+    off = [0.0 if float(w) == g else abs(float(w - Fraction(repr(g)))) for w, g in zip(weights, given, strict=True)]
+    return float(highest @ np.array(off))
+
+
 def _round_costs(rows: ModelTable, blocks: Sequence[Block], step: Fraction, costs: AnswerCosts) -> AnswerCosts | None:
     """Return `costs` with values that are rounded to multiples of a step; None if they are too large."""
-    total = int(rows.plain.sum()) * costs.each.shape[1] ** (3 if costs.even else 1)
-    if any(max(levels) / step * total > MOST_COST for *_, levels, place in blocks if len(place)):
-        return None
     values = costs.each.copy()
     off = np.zeros(values.shape)
     for at, answer, levels, place in blocks:
         steps = [round(level / step) for level in levels]
         values[at, answer] = np.array(steps, np.int64)[place]
         off[at, answer] = np.array([float(abs(a - b * step)) for a, b in zip(levels, steps, strict=True)])[place]
-    costs = costs._replace(each=values, error=float((off.max(axis=1) * rows.plain).sum()))
+    costs = costs._replace(each=values)
+    costs = costs._replace(error=float((off.max(axis=1) * costs.outside).sum()))
     return costs if costs.weight // costs.divisor <= MOST_COPIES else None
 
 
@@ -299,7 +346,11 @@ def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | No
         return [recount_finding(CLAIM, False, f"An objective of 1 is worth {worth:.12g}, not what the file says.")]
     unit = f" {costs.unit}" if costs.unit else ""
     return [
-        recount_finding(CLAIM, True, f"The answers cost {counted['cost']:.12g}{unit} on {int(rows.plain.sum())} rows.")
+        recount_finding(
+            CLAIM,
+            True,
+            f"The answers cost {counted['cost']:.12g}{unit} on rows of weight {float(costs.total_weight):.12g}.",
+        )
     ]
 
 
@@ -318,7 +369,7 @@ def _count_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts, le
         "step": str(step),
         "rounding_error": costs.error,
         "cost": float(cost * step),
-        "cost_per_row": float(cost * step / int(rows.plain.sum())),
+        "cost_per_row": float(cost * step / costs.total_weight),
         "floor": float(int(costs.values.min(axis=1).sum()) * step),
         "leaf_price": float(penalty(model) * costs.weight * step / costs.scale),
         "best_constant": {"answer": classes[int(constants.argmin())], "cost": float(int(constants.min()) * step)},
@@ -377,7 +428,7 @@ def _cost_of_rows(model: dict[str, Any], rows: ModelTable) -> dict[str, Any]:
     constant = model["classes"].index(model["certificate"]["costs"]["best_constant"]["answer"])
     return {
         "cost": float(cost),
-        "cost_per_row": float(cost / int(rows.plain.sum())),
+        "cost_per_row": float(cost / costs.total_weight),
         "constant_cost": float(int(costs.values[:, constant].sum()) * costs.step),
         "cost_confusion": [[float(int(cell) * costs.step) for cell in row] for row in by_class],
     }

@@ -95,7 +95,9 @@ def _cost_finding(model: dict[str, Any], data: TableRows, name: str, record: dic
         _, first, place = np.unique(data.dependence.groups[data.held_out], return_index=True, return_inverse=True)
         place = np.argsort(np.argsort(first))[place]
     least = 0.0 if kind == "cost_interval" else -math.inf
-    expected = _cost_interval(np.bincount(place, weights=each), np.bincount(place, weights=rows.plain), least)
+    expected = _cost_interval(
+        np.bincount(place, weights=each), np.bincount(place, weights=rows.plain * float(costs.unit_weight)), least
+    )
     words = "The interval per unseen row was drawn again."
     if expected is None or stated is None:
         return recount_finding(claim, expected is stated, words)

@@ -58,7 +58,8 @@ def column_cost(model: dict[str, Any], rows: ModelTable, leaf: np.ndarray) -> Fr
     """Return the total price of all rows, in the unit of the costs, or in errors."""
     prices = column_prices(model)
     paid = paid_weights(model, rows, leaf)
-    return sum((prices[j] * weight for j, weight in paid.items()), Fraction(0))
+    step = rows.step if active_parameter(model, "costs") else Fraction(1)
+    return step * sum((prices[j] * weight for j, weight in paid.items()), Fraction(0))
 
 
 def lost_share(cost: Fraction, rows: ModelTable, costs: AnswerCosts | None) -> Fraction:
@@ -73,9 +74,9 @@ def charges_of(model: dict[str, Any], costs: AnswerCosts | None) -> dict[int, Fr
     prices = column_prices(model)
     if costs is None:
         return prices
-    saved = costs.each.max(axis=1, keepdims=True) - costs.each
-    dearest = int(saved.sum(axis=1).max(initial=0))
-    return {j: price / costs.step / dearest for j, price in prices.items()} if dearest else prices
+    if not costs.dearest:
+        return prices
+    return {j: price * costs.unit_weight / costs.step / costs.dearest for j, price in prices.items()}
 
 
 def check_prices(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | None, leaf: np.ndarray) -> list[Finding]:
