@@ -9,6 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
+from tests.trainer.check.proof.changes import changed_proofs, page
 from tests.trainer.check.recount.test_goals import _file
 from tests.trainer.test_goal import ALL_THRESHOLDS, GOALS, all_trees, best_value, questions_of, random_case
 from trainer.check.proof.proof import proved_bounds
@@ -107,6 +109,41 @@ def test_proof_of_goal_holds_for_all_trees(tmp_path, method, goal, count):
 def test_proof_of_goal_of_few_tables_holds(tmp_path, method, goal):
     for seed in range(3):
         check_case(tmp_path, seed, method, goal, **limits_of(seed + 5))
+
+
+def check_both_checkers(folder, cases, most):
+    """Compare the checker and the page on proofs, and on at most `most` changes of each; return how many changes both accept."""
+    files = []
+    own = []
+    honest = []
+    for seed, method, goal in cases:
+        proved_file(folder, seed, method, goal, **limits_of(seed))
+        document = json.loads((folder / "model.json").read_text())
+        rows = load(folder / "rows.csv", document).training
+        lines = read_lines(folder / "proof.jsonl.gz")
+        changed = list(changed_proofs(lines))
+        picked = np.random.default_rng(seed).permutation(len(changed))[:most].tolist()
+        for proof in (lines, *(changed[k] for k in picked)):
+            text = "\n".join(map(json.dumps, proof))
+            (folder / "changed").write_text(text)
+            found, _ = check_model_proof(document, rows, folder / "changed")
+            files.append((json.dumps(document), text, (folder / "rows.csv").read_text()))
+            own.append([f.verdict for f in found] == ["proved"])
+            honest += [own[-1]] if proof is lines else []
+    assert all(honest)
+    assert page(files) == own
+    return sum(own) - len(honest)
+
+
+def test_checkers_agree_on_changed_proofs_of_few_goals(tmp_path):
+    cases = [(seed, METHODS[seed % 2], GOALS[seed // 2 % 2]) for seed in range(8)]
+    assert check_both_checkers(tmp_path, cases, 6)
+
+
+@pytest.mark.slow
+@seeds(300)
+def test_checkers_agree_on_changed_proofs_of_goals(tmp_path, seed):
+    check_both_checkers(tmp_path, [(seed, METHODS[seed % 2], GOALS[seed // 2 % 2])], 25)
 
 
 def test_proof_of_another_goal_is_not_enough(tmp_path):
