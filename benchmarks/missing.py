@@ -1,6 +1,6 @@
 """Compare ways to treat empty cells by accuracy on unseen rows.
 
-python benchmarks/missing.py [--folds 5] [--depth 3] [--rows 2000] [--limit 20] [--tables hepatitis credit ...]
+python benchmarks/missing.py [--folds 5] [--depth 3] [--rows 2000] [--limit 20] [--seed 0] [--tables ...]
 Compares learned sides, dropped rows, scikit-learn, and LightGBM with one tree. Needs OCTWEB_BENCH_DATA (default
 ../shared/data), scikit-learn and LightGBM. Tables with more rows than --rows are sampled by class. If a method refuses
 a row, the majority class of the training rows is its answer. The codes -7, -8 and -9 of heloc are empty cells. Complete
@@ -62,7 +62,6 @@ for _ in range(4):
     found.append(time.process_time() - begin)
 print(min(found[1:]))
 """  # the first training compiles kernels, so it does not count
-EXACT = {"binarise": "quantile-thresholds", "bins": 8}
 
 
 def read(name: str, entry: dict, most: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -127,8 +126,8 @@ def share_right(model: object, X: pd.DataFrame, y: np.ndarray, train: np.ndarray
 
 
 def methods(depth: int, limit: float) -> dict[str, tuple[object, bool]]:
-    """Return the methods, all of the same depth, and whether each accepts text cells."""
-    exact = EXACT | {"depth": depth, "time_limit": limit}
+    """Return the methods with their defaults, all of the same depth, and whether each accepts text cells."""
+    exact = {"depth": depth, "time_limit": limit}  # thresholds and leaf penalty are those that a training chooses
     return {
         "cart learn": (make_classifier("cart", depth=depth), True),
         "cart drop": (make_classifier("cart", depth=depth, missing="drop"), True),
@@ -196,6 +195,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--depth", type=int, default=3)
     parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0, help="of the folds")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds of each training of exact and bivariate")
     parser.add_argument("--tables", nargs="*", default=[])
     parser.add_argument("--without", nargs="*", default=[], help="methods to leave out, such as bivariate")
@@ -211,7 +211,7 @@ def main() -> None:
     means: dict[str, dict[str, float]] = {}
     for name, (X, y) in tables(options.tables, options.rows).items():
         wide = numbers_of(X)
-        folds = list(StratifiedKFold(options.folds, shuffle=True, random_state=0).split(X, y))
+        folds = list(StratifiedKFold(options.folds, shuffle=True, random_state=options.seed).split(X, y))
         means[name] = {
             kind: float(np.mean([share_right(model, X if texts else wide, y, *fold) for fold in folds]))
             for kind, (model, texts) in kinds.items()
