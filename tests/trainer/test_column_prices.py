@@ -236,11 +236,10 @@ def test_reported_bounds_with_prices_cover_deeper_trees():
         ({"column_price": '{"x0": '}, "column_price", "not JSON"),
         ({"column_price": '{"x0": 1, "x0": 2}'}, "column_price", "named twice"),
         ({"column_price": "x0=1e-30"}, "column_price", "too many digits"),
-        ({"column_price": "x0=1", "forbidden_pairs": "x0 + x1"}, "forbidden_pairs", "not possible with prices"),
-        ({"column_price": "x0=1", "goal": "f1"}, "goal", "not possible with prices"),
+        ({"column_price": "x0=1", "goal": "f1"}, "goal", "a ratio of counts without a unit"),
+        ({"column_price": "x0=1", "goal": "mcc"}, "goal", "a ratio of counts without a unit"),
         ({"column_price": "x0=1", "goal": "balanced"}, "goal", "not possible with prices"),
         ({"column_price": "x0=1", "class_weight": "balanced"}, "class_weight", "not possible with prices"),
-        ({"column_price": "x0=1", "recall": "1: 0.5"}, "recall", "not possible with prices"),
     ],
 )
 def test_prices_that_do_not_fit_are_refused(rows, asked, name, words):

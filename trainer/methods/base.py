@@ -648,7 +648,7 @@ COST_UNIT = Parameter(
 ANSWER_COSTS = (COSTS, COST_UNIT)
 
 
-NOT_PRICED = ("optimal_trees", "recall", "forbidden_pairs")  # parameters that cannot be combined with prices of columns
+NOT_PRICED = ("optimal_trees",)  # parameters that cannot be combined with prices of columns
 
 
 def _check_prices(settings: Settings, names: SettingNames) -> None:
@@ -662,7 +662,11 @@ def _check_prices(settings: Settings, names: SettingNames) -> None:
     elif settings.get("class_weight") == "balanced":
         off["class_weight"] = "balanced"
     elif goal:
-        off["goal"] = goal
+        words = (
+            f"'{goal}' is a ratio of counts without a unit, so a price per row has no value in it. Leave the prices "
+            "(column_price) out, or state costs of answers instead of this goal."
+        )
+        raise ParameterError({"goal": words})
     if off:
         name, value = next(iter(off.items()))
         raise ParameterError(

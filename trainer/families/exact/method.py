@@ -44,6 +44,7 @@ from trainer.methods.base import (
     AUTO_BINS,
     AUTO_LEAF_PENALTY,
     BINARISE,
+    CHECKER_SEARCHES,
     CLASS_WEIGHT,
     COLUMN_PRICE,
     COMMON,
@@ -53,6 +54,7 @@ from trainer.methods.base import (
     MIN_LEAF,
     OPTIMAL_TREES,
     Method,
+    NotProved,
     ProofSteps,
     Settings,
     SizedDraft,
@@ -201,6 +203,10 @@ def _priced_proof(
         prices = _prices(problem)
         options = _options(settings)
         leaves = settings["max_leaves"]
+        if settings["recall"] or settings["forbidden_pairs"]:
+            raise NotProved(
+                f"Proof steps with prices of columns do not support minimum recalls and forbidden pairs. {CHECKER_SEARCHES}"
+            )
         if result.cases is not None:
             return priced_cases_proof(
                 binary, prices, result.cases, result.bound, options=options, max_leaves=leaves, stop=stop

@@ -39,6 +39,12 @@ def verdict_of(document, data, tmp_path):
         {"max_columns": 1},
         COSTS | {"max_columns": 2},
         {"max_leaves": 3},
+        {"recall": "a: 0.9", "depth": 2},
+        {"recall": "b: 0.8; c: 0.5", "depth": 2, "max_leaves": 3},
+        {"forbidden_pairs": "length + colour", "depth": 2},
+        COSTS | {"forbidden_pairs": "length + colour", "depth": 2},
+        {"recall": "b: 0.8", "forbidden_pairs": "length + colour", "depth": 2, "max_columns": 2},
+        {"method": "exact-numeric", "recall": "b: 0.8", "depth": 1},
         COSTS | {"max_leaves": 3, "max_columns": 1},
         {"method": "exact-numeric", "leaf_penalty": 0.01},
         COSTS | {"method": "exact-numeric"},
@@ -114,6 +120,7 @@ def goal(document):
         COSTS,
         COSTS | {"max_columns": 1},
         {"max_leaves": 2},
+        {"recall": "b: 0.8", "depth": 2},
         {"method": "exact-numeric"},
         COSTS | {"method": "exact-numeric"},
     ],
@@ -149,7 +156,7 @@ def test_prices_of_a_file_without_them_are_refuted(folder, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("optimal_trees", 1), ("recall", "a: 0.1"), ("forbidden_pairs", "width + flag"), ("class_weight", "balanced")],
+    [("optimal_trees", 1), ("class_weight", "balanced")],
 )
 def test_settings_that_no_training_takes_with_prices_are_refuted(folder, tmp_path, name, value):
     document, data = file_of(folder, PRICES, {})

@@ -35,7 +35,7 @@ from trainer.check.recount.search import subset_trees
 from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch, SearchTooLarge
 from trainer.check.recount.search.goal_lines import GoalLines
 from trainer.check.recount.search.optima import Optima
-from trainer.check.recount.search.priced import PricedTrees
+from trainer.check.recount.search.priced import PricedTrees, RestrictedPricedTrees
 from trainer.check.recount.search.topology_search import TopologySearch
 from trainer.check.recount.trees.counts import goal_value, penalty
 
@@ -99,21 +99,22 @@ def best_priced(
 ) -> tuple[SearchResult | None, str]:
     """Find the best objective if rows pay for the columns on their paths; the results are those of `best`."""
     space = _full_space(model, rows, penalty(model))
-    if space is None or space.recalls or space.apart is not None:
+    if space is None or space.rates is not None or space.rising is not None:
         return None, "trees with these restrictions are not part of the search with prices of columns"
+    trees = PricedTrees if not space.recalls and space.apart is None else RestrictedPricedTrees
     every = sorted(set(space.column_of.tolist()))
     few = len(every) if space.max_columns is None else min(space.max_columns, len(every))
     if math.comb(len(every), few) > MOST_SETS:
         return None, "there are too many sets of columns for a plain search with prices of columns"
     sets = [np.isin(space.column_of, columns) for columns in itertools.combinations(every, few)]
     try:
-        least = min(
-            PricedTrees(replace(space, allowed=space.allowed & among), charges, VISITS).least(space.depth)
-            for among in sets
-        )
+        values = [
+            trees(replace(space, allowed=space.allowed & among), charges, VISITS).least(space.depth) for among in sets
+        ]
     except SearchTooLarge:
         return None, "it is too large for a plain search with prices of columns"
-    return SearchResult(1 - least / int(rows.weights.sum()), True), ""
+    least = min((value for value in values if value is not None), default=None)
+    return SearchResult(Fraction(-1) if least is None else 1 - least / int(rows.weights.sum()), True), ""
 
 
 def optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[int]) -> Fraction | None:

@@ -16,7 +16,7 @@ from trainer.check.recount.trees.costs import AnswerCosts
 
 CLAIM = "column prices"
 # parameters that training refuses beside prices of columns, with the values that leave them inactive
-NOT_PRICED = {"optimal_trees": (0,), "recall": (), "forbidden_pairs": (), "class_weight": ()}
+NOT_PRICED = {"optimal_trees": (0,), "class_weight": ()}
 
 
 def column_prices(model: dict[str, Any]) -> dict[int, Fraction]:

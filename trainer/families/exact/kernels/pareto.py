@@ -28,6 +28,17 @@ class VectorEntries(NamedTuple):
     limits: np.ndarray
 
 
+class SplitRules(NamedTuple):
+    """What two splits f and g of a path mean for each other.
+
+    conflict uint8 (p, p): 1 if no path may have both. tolls int64 (p, p): the cost of g for one unit of weight in a child
+    of f, on the diagonal that at the node.
+    """
+
+    conflict: np.ndarray
+    tolls: np.ndarray
+
+
 @kernel
 def _insert(front, aux, size, v, a, limits):
     """Add v to the first `size` rows of `front` unless it is dominated or over a limit; return the arrays and the size."""
@@ -99,7 +110,7 @@ def leaf_front(totals, entries):
 
 
 @kernel
-def _child_front(node, P, conflict, f, s, height, min_leaf, entries):
+def _child_front(node, P, rules, f, s, height, min_leaf, entries):
     """Return the front of the child x_f = s; aux: split (or -1), labels of its leaves."""
     classes, m = node.ones.shape
     costs, bounded, limits = entries
@@ -124,7 +135,7 @@ def _child_front(node, P, conflict, f, s, height, min_leaf, entries):
     if height < 2:
         return front[:size], aux[:size]
     for g in range(m):
-        if g == f or conflict[f, g]:
+        if g == f or rules.conflict[f, g]:
             continue
         inside = np.int64(0)
         outside = np.int64(0)
@@ -144,6 +155,7 @@ def _child_front(node, P, conflict, f, s, height, min_leaf, entries):
                 _write_leaf(one, j, costs, bounded, w)
                 for d in range(D):
                     w[d] += v[d]
+                w[0] += rules.tolls[f, g] * (inside + outside)
                 a[0] = g
                 a[1] = k
                 a[2] = j
@@ -152,8 +164,8 @@ def _child_front(node, P, conflict, f, s, height, min_leaf, entries):
 
 
 @kernel
-def small_front(node, P, conflict, height, min_leaf, entries):
-    """Return the front of a node of height one or two; conflict uint8 (p, p): 1 if no path may have both splits."""
+def small_front(node, P, rules, height, min_leaf, entries):
+    """Return the front of a node of height one or two."""
     limits = entries.limits
     D = len(limits)
     front, aux = leaf_front(node.totals, entries)
@@ -163,13 +175,17 @@ def small_front(node, P, conflict, height, min_leaf, entries):
     if size == 0:
         front = np.empty((4, D), np.int64)
         aux = np.empty((4, AUX), np.int64)
+    weight = np.int64(0)
+    for k in range(len(node.totals)):
+        weight += node.totals[k]
     for f in range(node.ones.shape[1]):
-        low, low_aux = _child_front(node, P, conflict, f, 0, height, min_leaf, entries)
-        high, high_aux = _child_front(node, P, conflict, f, 1, height, min_leaf, entries)
+        low, low_aux = _child_front(node, P, rules, f, 0, height, min_leaf, entries)
+        high, high_aux = _child_front(node, P, rules, f, 1, height, min_leaf, entries)
         for i in range(len(low)):
             for j in range(len(high)):
                 for d in range(D):
                     v[d] = low[i, d] + high[j, d]
+                v[0] += rules.tolls[f, f] * weight
                 a[0], a[1], a[2] = f, low_aux[i, 0], high_aux[j, 0]
                 a[3], a[4], a[5], a[6] = low_aux[i, 1], low_aux[i, 2], high_aux[j, 1], high_aux[j, 2]
                 front, aux, size = _insert(front, aux, size, v, a, limits)

@@ -125,11 +125,11 @@ class _Writer:
         """Write steps of children until each split costs at least `bound`."""
         search = self.search
         node = search.prepare(part.rows)
-        charges = int(node.totals.sum()) * search.unpaid(node.features, part.paid)
+        charges = int(node.totals.sum()) * search.tolls.unpaid(node.features, part.paid)
         largest = 1 << (part.height - 1)
         for feature, charge in zip(node.features.tolist(), charges.tolist(), strict=True):
             rows = dp_node.split_rows(search.search.instance.rows, part.rows, feature)
-            paid = search.paid_below(part.paid, feature)
+            paid = search.tolls.paid_below(part.paid, feature)
             for leaves in range(max(1, part.leaves - largest), min(largest, part.leaves - 1) + 1):
                 sides = (
                     Subproblem(rows[0], part.height - 1, leaves, paid),

@@ -22,7 +22,7 @@ from trainer.families.exact.search.column_cases import CHECKED_DEPTH, Case, Colu
 from trainer.families.exact.search.frontier import cheapest_point, solve_frontier
 from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions
 from trainer.families.exact.search.pareto import ParetoSearch
-from trainer.families.exact.search.priced import ColumnPrices, solve_priced
+from trainer.families.exact.search.priced import ColumnPrices, begin_priced, solve_priced
 from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.families.exact.search.solve import solve_binary
 from trainer.goal import lowered_recalls_words
@@ -113,7 +113,7 @@ def solve_constrained(
     limits, options, report
         As for `solve_binary`.
     prices : ColumnPrices, optional
-        Prices of columns; allowed only with limits of columns and leaves.
+        Prices of columns.
 
     Returns
     -------
@@ -147,17 +147,21 @@ def _check_feasible(solution: ConstrainedResult, constraints: Constraints) -> No
 
 def _solve_without_column_limit(task: _Task, report: Report | None) -> ConstrainedResult:
     """Solve under all constraints except the number of columns."""
-    if task.prices is not None:
-        return _solve_priced(task, task.prices)
-    free = _solve_unconstrained(task)
+    free = _solve_unconstrained(task) if task.prices is None else _solve_priced(task, task.prices)
     if satisfies(task.problem, free.shape, task.constraints):
         return free
-    search = task.begin_search()
+    tolls = None
+    if task.prices is None:
+        search = task.begin_search()
+    else:
+        priced, _ = begin_priced(task.problem, task.prices, limits=task.limits, options=task.options)
+        search = priced.search
+        tolls = priced.tolls
     instance = search.instance
     if report is not None:
         search.report_in_rows(report)
     depth = useful_depth(task.problem, instance)
-    pareto = ParetoSearch(search, task.constraints, instance.unit, instance.leaf)
+    pareto = ParetoSearch(search, task.constraints, instance.unit, instance.leaf, tolls)
     floor = math.ceil(free.bound * instance.Q) * instance.scale
     pareto.run(depth, floor)
     stopped = search.stopped()

@@ -36,10 +36,50 @@ class VectorFront:
     children: dict[int, tuple[VectorFront, VectorFront]] = field(default_factory=dict)
 
 
-class ParetoSearch:
-    """The recurrence over Pareto fronts, for one instance and one set of allowed features."""
+@dataclass(frozen=True)
+class ColumnTolls:
+    """Prices of columns that a row pays once: the column of each feature, and its price for one unit of weight in integer costs."""
 
-    def __init__(self, search: ExactSearch, constraints: Constraints, unit: int, leaf: int) -> None:
+    columns: np.ndarray
+    charges: np.ndarray
+
+    def paid_below(self, paid: frozenset[int], feature: int) -> frozenset[int]:
+        """Return the paid columns in the children of a split."""
+        return paid | {int(self.columns[feature])} if self.charges[feature] else paid
+
+    def unpaid(self, features: np.ndarray, paid: frozenset[int]) -> np.ndarray:
+        """Return the charge of each feature for one unit of weight, 0 if its column is paid; int64."""
+        free = np.isin(self.columns[features], list(paid)) if paid else np.zeros(len(features), bool)
+        return np.where(free, 0, self.charges[features])
+
+    def pairs(self, features: np.ndarray, paid: frozenset[int]) -> np.ndarray:
+        """Return the charge of feature g in a child of feature f, int64 (f, g), on the diagonal that of g at the node."""
+        charge = self.unpaid(features, paid)
+        columns = self.columns[features]
+        pairs = np.where(columns[:, None] == columns[None, :], 0, charge[None, :])
+        np.fill_diagonal(pairs, charge)
+        return np.ascontiguousarray(pairs, np.int64)
+
+
+class ParetoSearch:
+    """The recurrence over Pareto fronts, for one instance and one set of allowed features.
+
+    Parameters
+    ----------
+    search : ExactSearch
+        The search without constraints and prices.
+    constraints : Constraints
+        Limits on the whole tree.
+    unit, leaf : int
+        The costs of an error and of a leaf.
+    tolls : ColumnTolls, optional
+        Prices of columns.
+    """
+
+    def __init__(
+        self, search: ExactSearch, constraints: Constraints, unit: int, leaf: int, tolls: ColumnTolls | None = None
+    ) -> None:
+        self.tolls = tolls
         self.depth = self.full_depth = -1  # depths of the root: current and final
         self.search = search
         self.constraints = constraints
@@ -61,10 +101,13 @@ class ParetoSearch:
         """Return the largest admissible vector below the cost `ub`."""
         return np.array([ub - 1, *self.caps], np.int64)
 
-    def solve(self, rows: np.ndarray, height: int, allowed: np.ndarray, ub: int) -> VectorFront:
-        """Return the front of `rows` for costs below `ub`; incomplete if the search was stopped."""
+    def solve(
+        self, rows: np.ndarray, height: int, allowed: np.ndarray, ub: int, paid: frozenset[int] = frozenset()
+    ) -> VectorFront:
+        """Return the front of `rows`, which have paid some columns, for costs below `ub`; incomplete if the search was stopped."""
         key = (
             height,
+            paid,
             np.packbits(self._row_mask(rows)).tobytes(),
             allowed.tobytes() if self.conflict is not None else b"",
         )
@@ -74,11 +117,11 @@ class ParetoSearch:
         self.search.nodes += 1
         node = self._prepare(rows, allowed)
         if height <= 2 or not len(node.features):
-            front = self._solve_small(node, height, ub)
+            front = self._solve_small(node, height, ub, paid)
         else:
-            front = self._solve_large(rows, node, height, allowed, ub)
+            front = self._solve_large(rows, node, height, allowed, ub, paid)
         if not self.search.stopped():
-            self.bytes += 300 + len(key[1]) + len(key[2]) + front.vectors.nbytes + front.aux.nbytes
+            self.bytes += 300 + len(key[2]) + len(key[3]) + front.vectors.nbytes + front.aux.nbytes
             if self.bytes > self.search.options.memory // 2:
                 self.memo.clear()
                 self.bytes = 0
@@ -92,11 +135,11 @@ class ParetoSearch:
 
     def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp_node.NodeView:
         s = self.search
-        # with forbidden pairs, equal columns with different partners must stay apart
-        reduce = self.conflict is None
+        # equal features with different partners or prices must stay apart
+        reduce = self.conflict is None and self.tolls is None
         return dp_node.prepare(s.context.data, rows, allowed, s.min_leaf, reduce, True)
 
-    def _solve_small(self, node: dp_node.NodeView, height: int, ub: int) -> VectorFront:
+    def _solve_small(self, node: dp_node.NodeView, height: int, ub: int, paid: frozenset[int]) -> VectorFront:
         m = len(node.features)
         entries = dp_pareto.VectorEntries(self.costs, self.bounded, self.limits(ub))
         if height == 0 or m == 0:
@@ -104,7 +147,9 @@ class ParetoSearch:
             return VectorFront(vectors, aux, ub, True, node.features)
         P = np.empty((self.search.instance.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
-        vectors, aux = dp_pareto.small_front(node, P, self._conflict(node), height, self.search.min_leaf, entries)
+        tolls = np.zeros((m, m), np.int64) if self.tolls is None else self.tolls.pairs(node.features, paid)
+        rules = dp_pareto.SplitRules(self._conflict(node), tolls)
+        vectors, aux = dp_pareto.small_front(node, P, rules, height, self.search.min_leaf, entries)
         return VectorFront(vectors, aux, ub, True, node.features)
 
     def _conflict(self, node: dp_node.NodeView) -> np.ndarray:
@@ -124,7 +169,13 @@ class ParetoSearch:
         return frame.lower
 
     def _solve_large(
-        self, rows: np.ndarray, node: dp_node.NodeView, height: int, allowed: np.ndarray, ub: int
+        self,
+        rows: np.ndarray,
+        node: dp_node.NodeView,
+        height: int,
+        allowed: np.ndarray,
+        ub: int,
+        paid: frozenset[int],
     ) -> VectorFront:
         s = self.search
         root = height == self.depth and len(rows) == len(self.search.instance.rows)
@@ -134,21 +185,29 @@ class ParetoSearch:
         vectors, aux = dp_pareto.leaf_front(node.totals, entries)
         children: dict[int, tuple[VectorFront, VectorFront]] = {}
         open_bound = int(INFINITE)
-        for p in np.argsort(lower.sum(axis=0), kind="stable").tolist():
-            total = int(lower[0, p] + lower[1, p])
+        charges = np.zeros(len(node.features), np.int64)
+        if self.tolls is not None:
+            charges = int(node.totals.sum()) * self.tolls.unpaid(node.features, paid)
+        totals = lower.sum(axis=0) + charges
+        for p in np.argsort(totals, kind="stable").tolist():
+            total = int(totals[p])
             if s.stopped():
                 open_bound = min(open_bound, total)
                 break
             if total >= ub:
                 continue
             f = int(node.features[p])
-            pair = self._sides(rows, f, height, allowed, ub, lower[:, p])
+            charge = int(charges[p])
+            inner = paid if self.tolls is None else self.tolls.paid_below(paid, f)
+            pair = self._sides(rows, f, height, allowed, ub - charge, lower[:, p], inner)
             if s.stopped():
                 open_bound = min(open_bound, total)
             if pair is None:
                 continue
             children[f] = pair
-            vectors, aux = dp_pareto.combine(vectors, aux, f, pair[0].vectors, pair[1].vectors, self.limits(ub))
+            low = pair[0].vectors.copy()
+            low[:, 0] += charge
+            vectors, aux = dp_pareto.combine(vectors, aux, f, low, pair[1].vectors, self.limits(ub))
             # only the cheapest vector counts at the root, and if vectors have a single entry
             if len(vectors) and (root or vectors.shape[1] == 1):
                 ub = min(ub, int(vectors[:, 0].min()))
@@ -162,7 +221,14 @@ class ParetoSearch:
         return VectorFront(vectors, aux, limit, False, node.features, children)
 
     def _sides(
-        self, rows: np.ndarray, f: int, height: int, allowed: np.ndarray, ub: int, lower: np.ndarray
+        self,
+        rows: np.ndarray,
+        f: int,
+        height: int,
+        allowed: np.ndarray,
+        ub: int,
+        lower: np.ndarray,
+        paid: frozenset[int],
     ) -> tuple[VectorFront, VectorFront] | None:
         s = self.search
         parts = dp_node.split_rows(s.instance.rows, rows, f)
@@ -174,10 +240,10 @@ class ParetoSearch:
                 if s.stopped() or low[0] + low[1] >= ub:
                     return None
         first = 0 if len(parts[0]) <= len(parts[1]) else 1
-        a = self.solve(parts[first], height - 1, inner, ub - low[1 - first])
+        a = self.solve(parts[first], height - 1, inner, ub - low[1 - first], paid)
         if not len(a.vectors):
             return None
-        b = self.solve(parts[1 - first], height - 1, inner, ub - int(a.vectors[:, 0].min()))
+        b = self.solve(parts[1 - first], height - 1, inner, ub - int(a.vectors[:, 0].min()), paid)
         return (a, b) if first == 0 else (b, a)
 
     def _update_incumbent(self, front: VectorFront) -> None:

@@ -18,6 +18,7 @@ from trainer.errors import ParameterError
 from trainer.families.exact.instance import MOST_COST, ExactInstance, build_instance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.search.memo import INFINITE, UNKNOWN_PATH, ExactOptions
+from trainer.families.exact.search.pareto import ColumnTolls
 from trainer.families.exact.search.search import ExactSearch, useful_depth
 from trainer.families.exact.search.solve import ExactResult, evaluate
 from trainer.kernels.members import members
@@ -71,6 +72,7 @@ class PricedSearch:
         self.search = search
         self.columns = columns
         self.charges = charges
+        self.tolls = ColumnTolls(columns, charges)
         self.memo: dict[tuple[int, int, frozenset[int], bytes], PricedEntry] = {}
         self.bytes = 0
         self.incumbent: tuple[int, Shape] = (int(INFINITE), None)
@@ -113,21 +115,12 @@ class PricedSearch:
         context = self.search.context
         return dp_node.prepare(context.data, rows, context.allowed, self.search.min_leaf, False, True)
 
-    def paid_below(self, paid: frozenset[int], feature: int) -> frozenset[int]:
-        """Return the paid columns in the children of a split."""
-        return paid | {int(self.columns[feature])} if self.charges[feature] else paid
-
-    def unpaid(self, features: np.ndarray, paid: frozenset[int]) -> np.ndarray:
-        """Return the charge of each feature for one unit of weight, 0 if its column is paid; int64."""
-        free = np.isin(self.columns[features], list(paid)) if paid else np.zeros(len(features), bool)
-        return np.where(free, 0, self.charges[features])
-
     def _solve_small(self, node: dp_node.NodeView, part: Subproblem) -> PricedEntry:
         """Return the cheapest tree of one or two levels, from pair counts."""
         g = self.search.instance
         totals = node.totals.astype(np.int64)
         ones = node.ones.astype(np.int64)
-        charge = self.unpaid(node.features, part.paid)
+        charge = self.tolls.unpaid(node.features, part.paid)
         cost = int(totals.sum()) * charge
         below = np.full((2, len(charge)), -1)
         gains = np.zeros((2, len(charge)), np.int64)  # costs saved by splitting each child
@@ -182,7 +175,7 @@ class PricedSearch:
         shallow = self.solve(part._replace(height=part.height - 1), best.lower)
         if shallow.exact and shallow.lower < best.lower:
             best = shallow
-        charges = int(node.totals.sum()) * self.unpaid(node.features, part.paid)
+        charges = int(node.totals.sum()) * self.tolls.unpaid(node.features, part.paid)
         lower = self.search.build_frame(node, part.height).lower
         bounds = charges + lower[0] + lower[1]
         for p in np.argsort(bounds, kind="stable").tolist():
@@ -211,7 +204,7 @@ class PricedSearch:
             low[s] = max(low[s], unpriced.lower)
             if charge + low[0] + low[1] >= best or self.search.stopped():
                 return PricedEntry(charge + low[0] + low[1], False)
-        paid = self.paid_below(part.paid, feature)
+        paid = self.tolls.paid_below(part.paid, feature)
         most = 1 << (part.height - 1)  # most leaves of a child
         entries: list[PricedEntry] = []
         for count in range(max(1, part.leaves - most), min(most, part.leaves - 1) + 1):

@@ -190,14 +190,14 @@ def _solve_root(search: ExactSearch, rows: np.ndarray) -> tuple[MemoEntry, Shape
 
 
 def evaluate(instance: ExactInstance, shape: LabelledShape) -> tuple[int, int]:
-    """Return errors and leaves of a tree whose leaves predict the majority of the instance's rows."""
+    """Return errors and leaves of a tree; leaves without a class predict the majority of the instance's rows."""
 
     def visit(part: LabelledShape, rows: np.ndarray) -> tuple[int, int]:
         if not isinstance(part, tuple):
             counts = np.bincount(instance.classes[rows], instance.weights[rows], minlength=instance.n_classes).astype(
                 np.int64
             )
-            return int(counts.sum() - counts.max()), 1
+            return int(counts.sum() - (counts.max() if part is None else counts[part])), 1
         zero, one = dp_node.split_rows(instance.rows, rows, part[0])
         left = visit(part[1], zero)
         right = visit(part[2], one)
