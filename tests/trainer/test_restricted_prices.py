@@ -10,7 +10,10 @@ import pytest
 
 from tests.trainer.test_column_prices import cost_of, priced_text, questions_of, random_prices
 from tests.trainer.test_goal import ALL_THRESHOLDS, random_case
-from trainer.errors import InfeasibleError
+from trainer import make_classifier
+from trainer.errors import InfeasibleError, SolverError
+from trainer.methods.monitor import StoppedMonitor
+from trainer.registry import get
 from trainer.training.run import TrainRequest, train
 
 METHODS = ("exact", "exact-numeric")
@@ -140,3 +143,25 @@ def test_cheapest_restricted_tree_is_found(method):
 def test_cheapest_restricted_tree_of_few_tables_is_found(method):
     for seed in range(1, 10):
         check_case(method, seed)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_stopped_restricted_search_has_a_valid_bound(method):
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 2, (120, 6))
+    y = (X[:, 0] & X[:, 1]) ^ (rng.random(120) < 0.25)
+    asked = {"depth": 3, "column_price": "x0=0.05; x1=0.1", "recall": "1: 0.9"}
+    model = make_classifier(method, leaf_penalty=0.001, **asked)
+    best = model.fit(X, y).certificate_.objective
+    problem, settings, _ = model._problem(X, y, None)
+    stopped = 0
+    for most in (0, 1, 2, 4, 8, 16, 40, 100, 250, 600):
+        asks = itertools.count()
+        monitor = StoppedMonitor(lambda asks=asks, most=most: next(asks) >= most)
+        try:
+            solution = get(method).solve(problem, settings, monitor)
+        except SolverError:
+            continue
+        assert problem.objective(problem.tree(solution.draft)) <= best <= solution.bound + 1e-12
+        stopped += solution.bound > best + 1e-12
+    assert stopped > 0
