@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from django.conf import settings
 from django.http import Http404
@@ -23,6 +23,12 @@ PERMISSION = "sources.use_sources"
 MOST_QUERY = 20_000  # characters of a query
 # variables with the keys of buckets and databases; the address may hold them instead
 KEYS = re.compile(r"^(AWS_|PG[A-Z]+$|GOOGLE_APPLICATION_CREDENTIALS$|AZURE_)")
+
+# how errors of PostgreSQL name servers, users and databases
+SERVER_NAMES = re.compile(
+    r'\b(connection to server at|connection to server on socket|host name|host|user|role|database) "[^"]*"'
+    r"(?: \([^)]*\))?(?:, port \d+)?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +50,25 @@ class NamedSource:
         return "database" if self.is_database else "bucket" if "://" in self.address else "folder"
 
     def hide(self, text: str) -> str:
-        """Return a text with this source's name in place of its address, path, user and password."""
+        """Return a text with this source's name in place of its address, host, path, user and password."""
         rest = self.address.partition("://")[2] or self.address.partition(":")[2]
         user, _, password = rest.rpartition("@")[0].partition(":")
         path = self.address.removeprefix("duckdb:").removeprefix("//")
         for secret in sorted({self.address, rest, password, unquote(password), path}, key=len, reverse=True):
             if len(secret) > 1:
                 text = text.replace(secret, self.name if secret in (self.address, path) else "…")
-        return text.replace(f"{user}:…@", "") if user else text
+        text = text.replace(f"{user}:…@", "") if user else text
+        return self._hide_server(text) if self.is_database else text
+
+    def _hide_server(self, text: str) -> str:
+        """Return a text without the server that a driver names in its errors, which the settings may not name themselves."""
+        text = SERVER_NAMES.sub(rf"\1 '{self.name}'", text)
+        parts = urlsplit(self.address)
+        if not parts.hostname:
+            return text
+        host = re.escape(parts.hostname)
+        label = rf"postgres(?:ql)?://{host}{re.escape(parts.path)}"
+        return re.sub(rf"{label}|(?<![\w-])(?<!\w\.){host}(?![\w-]|\.\w)", self.name, text, flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -140,6 +140,7 @@ class DuckSource(QuerySource):
             raise DataError(f"There is no database '{path}'. Correct the path.")
         connection = _driver(self.driver).connect(path or ":memory:", read_only=bool(path))
         connection.execute("SET TimeZone = 'UTC'")  # times are those of UTC, as PostgreSQL gives them
+        connection.execute("SET temp_directory = ''")  # the default writes large sorts beside the database
         if guard is not None:
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")

@@ -6,13 +6,19 @@ import os
 
 import pytest
 
+from octweb.datasets.sources import NamedSource
 from trainer.counts import sample
-from trainer.counts.database import QueryGuard
+from trainer.counts.database import PostgresSource, QueryGuard
 from trainer.counts.opening import list_tables, open_source, table_query
 from trainer.counts.sample import read_sample
 from trainer.errors import DataError
 
 GUARD = QueryGuard(seconds=10)
+
+
+def source_label(address: str) -> str:
+    """Return the name that errors of the library give a server."""
+    return PostgresSource._label(None, address)
 
 
 def test_guarded_query_reads_no_file(places):
@@ -21,6 +27,35 @@ def test_guarded_query_reads_no_file(places):
     assert len(read_sample(f"duckdb:{database}", query=query, most=5)) == 5
     with pytest.raises(DataError, match="disabled"):
         read_sample(f"duckdb:{database}", query=query, guard=GUARD)
+
+
+@pytest.mark.parametrize("guard", [None, GUARD])
+def test_query_of_duckdb_writes_no_temporary_file(places, guard):
+    _, database = places
+    before = sorted(database.parent.iterdir())
+    query = "SELECT current_setting('temp_directory') AS place FROM loans ORDER BY random()"
+    rows = read_sample(f"duckdb:{database}", query=query, guard=guard, most=2)
+    assert rows.column("place").to_pylist() == ["", ""]
+    assert sorted(database.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
+@pytest.mark.parametrize("host", ["db", "DB.Internal.example", "[fd00::7]"])
+def test_errors_of_a_server_name_the_source_only(scheme, host):
+    source = NamedSource(name="bank", address=f"{scheme}://reader:s3cret@{host}:5433/ledger")
+    plain = host.strip("[]")
+    errors = [
+        f'connection to server at "{plain}" (10.1.2.3), port 5433 failed: FATAL:  role "reader" does not exist',
+        f'could not translate host name "{plain}" to address: Name or service not known',
+        'FATAL:  no pg_hba.conf entry for host "10.1.2.3", user "reader", database "ledger", no encryption',
+        f"The database '{source_label(source.address)}' cannot be opened: timeout of {plain.lower()}. Correct the URL.",
+    ]
+    for error in errors:
+        hidden = source.hide(error)
+        assert "bank" in hidden
+        for secret in (plain, plain.lower(), "10.1.2.3", "5433", "reader", "ledger", "s3cret"):
+            assert secret not in hidden, hidden
+    assert source.hide('column "user" does not exist') == 'column "user" does not exist'
 
 
 @pytest.mark.parametrize(
