@@ -24,6 +24,7 @@ from tests.trainer.test_costs import (
     trained,
     weighted_costs,
 )
+from tests.trainer.test_costs_of_wishes import MANY_BINS, least_with_wishes, session_of, thresholds_of
 from tests.trainer.test_goal import ALL_THRESHOLDS
 from trainer import make_classifier
 from trainer.certificate import Guarantee, Status
@@ -32,7 +33,7 @@ from trainer.data.reader import load
 from trainer.data.row_weights import weights_in_steps
 from trainer.errors import ModelFileError, ParameterError
 from trainer.evaluate import Study, StudyDataset, Variant, report, run_study
-from trainer.registry import get
+from trainer.registry import editable_ids, get
 from trainer.training.run import TrainRequest, save, train
 from trainer.workbench.good_trees import GoodRequest
 from trainer.workbench.requests import WorkbenchSession
@@ -186,9 +187,6 @@ def test_good_trees_of_decimal_weights_equal_enumeration():
     assert tried > 8
 
 
-# The tests below are about files.
-
-
 def written(path, seed, *, rows=30, digits=None):
     """Write a table with decimal weights and a column of costs."""
     rng = np.random.default_rng(seed)
@@ -200,6 +198,37 @@ def written(path, seed, *, rows=30, digits=None):
         lines.append(f"{a},{b},{c},{rng.integers(1, 9) / 4},{weight if i else 0},{label}")
     path.write_text("\n".join([*lines, "0,0,0,1,1,no", "1,1,1,1,0.5,yes"]) + "\n", encoding="utf-8")
     return load(path, target="class", weight="w")[:2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", editable_ids())
+def test_wishes_beside_decimal_weights_equal_enumeration(method, tmp_path):
+    for seed in range(12):
+        table, labels = written(tmp_path / "rows.csv", seed, rows=12)
+        exact = np.array([Fraction(repr(w)) for w in table.weights.given.tolist()], object)
+        costs = {("no", "no"): "0", ("no", "yes"): "2.5", ("yes", "no"): "0.3*amount", ("yes", "yes"): "0.1"}
+        weighted = weighted_costs(table, labels, None, costs) * exact[:, None]
+        session = session_of(method, (table, labels, None, costs, {}), depth=2, **MANY_BINS[method])
+        answers, columns = thresholds_of(table)
+        free = least_with_wishes(answers, weighted, 2, 0)
+        for wish, kept in (
+            ("ask root b", {"root": [q for q, j in enumerate(columns) if j == 1]}),
+            ("forbid root a", {"banned": [q for q, j in enumerate(columns) if j == 0]}),
+            ("leaf root no", {"leaf": ("", 0)}),
+        ):
+            monitor = session.monitor()
+            completion = session.complete([wish], monitor)
+            least = least_with_wishes(answers, weighted, 2, 0, **kept)
+            result = session.result(completion, monitor)
+            certificate = result.model.certificate
+            assert certificate["costs"]["least"] == pytest.approx(float(least), abs=1e-9), (seed, wish)
+            price = certificate["wishes"][0]["price"] * certificate["optimum"]["objective_cost"]
+            assert price == pytest.approx(float(least - free), abs=1e-6)
+            save(result.model, tmp_path / "model.json")
+            assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "proved", (seed, wish)
+
+
+# The tests below are about files.
 
 
 def saved(folder, seed=1, *, digits=None, proof=True, **parameters):
