@@ -69,7 +69,8 @@ def weights_in_steps(given: FloatArray) -> RowWeights:
 
 def weight_error(weights: RowWeights) -> float:
     """Return an upper bound of the change of an objective by rounding these weights."""
-    return rounding_error(weights.given, weights.values) if weights.deviations.any() else 0.0
+    exact = weights.values * weights.step.numerator / weights.step.denominator == weights.given
+    return 0.0 if exact.all() else rounding_error(weights.given, weights.values)
 
 
 def weight_notes(table: Table) -> list[str]:
