@@ -165,3 +165,15 @@ def test_stopped_restricted_search_has_a_valid_bound(method):
         assert problem.objective(problem.tree(solution.draft)) <= best <= solution.bound + 1e-12
         stopped += solution.bound > best + 1e-12
     assert stopped > 0
+
+
+def test_missing_proof_of_recalls_beside_prices_has_a_reason(tmp_path):
+    table, labels, weights, _ = random_case(1)
+    asked = {"depth": 1, "leaf_penalty": 0, "recall": f"{labels.classes[0]}: 0.1"}
+    asked["column_price"] = f"{table.names[0]}=0.1"
+    proof = tmp_path / "model.proof.jsonl.gz"
+    request = TrainRequest(table=table, labels=labels, method="exact", weights=weights, parameters=asked, proof=proof)
+    record = next(part for part in train(request).model.certificate["evidence"] if part["kind"] == "proof")
+    assert not record["made"]
+    assert "do not support minimum recalls and forbidden pairs" in record["reason"]
+    assert not proof.exists()
