@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 from django.db import IntegrityError, transaction
 
 from octweb.core.deleting import hide, purge
@@ -26,6 +27,7 @@ from octweb.runs import dependence
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import run_name
+from trainer.counts.objective import counted_objective
 from trainer.counts.train import METHOD as COUNTED
 from trainer.counts.train import counted_settings
 from trainer.data.costs import EACH_ROW
@@ -141,7 +143,12 @@ def _counted_parameters(
         raise Unprocessable(
             f"{WITHOUT_ROWS} Leave test share, folds, group, time, weight and start tree out. Folds are chosen when the rows are counted."
         )
-    return counted_settings(parameters, asked=dataset.origin["asked"], depth=dataset.origin["depth"]).to_json()
+    settings = counted_settings(parameters, asked=dataset.origin["asked"], depth=dataset.origin["depth"])
+    columns = tuple(column["name"] for column in dataset.columns if column["role"] == "feature")
+    names = SettingNames(columns=columns, classes=tuple(dataset.profile["classes"]))
+    class_rows = np.array(dataset.profile["class_counts"], np.int64)
+    counted_objective(settings, names, class_rows, rows=dataset.rows, suppressed=False)  # refuses impossible costs
+    return settings.to_json()
 
 
 @transaction.atomic

@@ -62,7 +62,8 @@ class TreeSearch:
     """The search over all trees of `depth` ≤ 3 over the questions that are `allowed`, bool (questions,).
 
     `own` and `other`, int64 (classes, sets), are the counts in the order of `trainer.counts.sets`. Leaves have at least
-    `min_leaf` rows.
+    `min_leaf` rows. `gains`, int64 (answers, classes), states what an answer gains in a row of a class, with equal `own`
+    and `other`. Then "correct" is the gain of the best answers.
     """
 
     own: CountArray
@@ -70,6 +71,7 @@ class TreeSearch:
     allowed: BoolArray
     depth: int
     min_leaf: int = 1
+    gains: CountArray | None = None
 
     @cached_property
     def best(self) -> BestByLeaves:
@@ -186,8 +188,11 @@ class TreeSearch:
         return End(total=end.one[:, question], one=end.two[:, question], two=two)
 
     def _won(self, counts: CountArray) -> CountArray:
-        """Return the rows of the largest class in nodes (classes, …); IMPOSSIBLE if a leaf would have too few rows."""
-        won = counts.max(axis=0)
+        """Return the rows of the largest class in nodes (classes, …), or the gain of the best answer.
+
+        It is IMPOSSIBLE if a leaf would have too few rows.
+        """
+        won: CountArray = (counts if self.gains is None else np.tensordot(self.gains, counts, axes=1)).max(axis=0)
         # with min_leaf = 1 no check is needed: an empty leaf has no correct row, so the smaller tree wins the tie
         if self.min_leaf > 1:
             won = np.where(counts.sum(axis=0) >= self.min_leaf, won, IMPOSSIBLE)

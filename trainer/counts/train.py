@@ -14,23 +14,33 @@ import numpy as np
 from trainer.certificate import Certificate, Evidence, Guarantee, Status, relative_gap
 from trainer.constraints.text import split_items
 from trainer.counts.folder import Counts
+from trainer.counts.objective import CountedObjective, counted_objective
 from trainer.counts.search import BestByLeaves, Shape, TreeSearch
 from trainer.data.problem import SettingNames
 from trainer.dtypes import BoolArray, CountArray
 from trainer.errors import InfeasibleError, ParameterError
-from trainer.methods.base import AUTO, Method, Settings, exact_fraction
+from trainer.methods.base import AUTO, Method, Settings
 from trainer.methods.capabilities import Role
 from trainer.methods.scope import count_noun, scope_sentence
 from trainer.registry import get, method_for
 from trainer.table import ColumnKind
 from trainer.training.claims import read_claim
 from trainer.training.metrics import crossed_metrics, unseen_accuracy
+from trainer.training.summary import cost_summary
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
 from trainer.version import VERSION
 
 METHOD = method_for(Role.ONE_PROVED).id  # a training from counts has the settings and the claim of this method
-KEPT = ("depth", "leaf_penalty", "max_leaves", "min_leaf", "forbidden")  # settings that also work on counts
+KEPT = (
+    "depth",
+    "leaf_penalty",
+    "max_leaves",
+    "min_leaf",
+    "forbidden",
+    "costs",
+    "cost_unit",
+)  # settings that also work on counts
 # settings that are accepted and have no effect on counts
 PLAIN = ("time_limit", "memory_limit", "threads", "seed", "unseen_missing")
 ASKED = ("binarise", "bins")  # settings that were fixed when the rows were counted
@@ -52,7 +62,7 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     ----------
     counts : Counts
     parameters : Mapping, optional
-        Settings of `exact`: depth, leaf_penalty, max_leaves, min_leaf and forbidden.
+        Settings of `exact`: depth, leaf_penalty, max_leaves, min_leaf, forbidden, costs and cost_unit.
     name : str
         A name for the model file.
 
@@ -67,20 +77,22 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     method = get(METHOD)
     settings = counted_settings(parameters or {}, asked=counts.questions.asked, depth=counts.depth)
     low, high = counts.total
-    penalty = exact_fraction(settings["leaf_penalty"] or 0)
-    search = _search(counts, settings, low, high)
+    objective = counted_objective(
+        settings, _names(counts), low[:, 0], rows=counts.rows, suppressed=bool(counts.suppress)
+    )
+    search = _search(counts, settings, low, high, objective.gains)
     best = search.best
-    leaves = cheapest(best, penalty, counts.rows, settings["max_leaves"])
+    leaves = cheapest(best, objective.price, settings["max_leaves"])
     if best.correct[leaves - 1] < 0:
         raise InfeasibleError(f"No tree has {settings['min_leaf']} rows or more in each leaf. Set a lower min_leaf.")
-    tree = tree_of(search.shape(leaves), counts)
+    tree = tree_of(search.shape(leaves), counts, objective)
     upper = best if high is low else _search(counts, settings, high, low).best
-    certificate = _certificate(counts, method, settings, tree, penalty, upper, time.monotonic() - start)
+    certificate = _certificate(counts, method, settings, tree, objective, upper, time.monotonic() - start)
     claim = certificate.to_json()
-    metrics: dict[str, Any] = {"train": _judge(tree, counts, None)}
+    metrics: dict[str, Any] = {"train": _judge(tree, counts, None) | _cost_metrics(tree, objective)}
     fold_trees: list[Tree] = []
     if counts.folds:
-        metrics["cross_validation"], fold_trees = cross_validate(counts, settings)
+        metrics["cross_validation"], fold_trees = cross_validate(counts, settings, objective)
     model = ModelFile(
         tree=tree,
         target=counts.questions.target,
@@ -141,30 +153,40 @@ def counted_settings(parameters: Mapping[str, Any], *, asked: Mapping[str, Any],
 
 def _allowed_questions(counts: Counts, settings: Settings) -> BoolArray:
     """Return the mask of the allowed questions; raise ParameterError for a forbidden column that does not exist."""
-    encoding = counts.questions.encoding
-    columns = tuple(column.name for column in encoding.schema)
-    names = SettingNames(columns=columns, classes=counts.questions.classes)
+    names = _names(counts)
     banned = {names.column(name, "forbidden") for name in split_items(settings["forbidden"])}
-    return np.array([columns[feature.column] not in banned for feature in encoding.features], bool)
+    features = counts.questions.encoding.features
+    return np.array([names.columns[feature.column] not in banned for feature in features], bool)
 
 
-def _search(counts: Counts, settings: Settings, low: CountArray, other: CountArray) -> TreeSearch:
+def _names(counts: Counts) -> SettingNames:
+    columns = tuple(column.name for column in counts.questions.encoding.schema)
+    return SettingNames(columns=columns, classes=counts.questions.classes)
+
+
+def _search(
+    counts: Counts, settings: Settings, low: CountArray, other: CountArray, gains: CountArray | None = None
+) -> TreeSearch:
     return TreeSearch(
         own=low,
         other=other,
         allowed=_allowed_questions(counts, settings),
         depth=settings["depth"],
         min_leaf=settings["min_leaf"] or 1,
+        gains=gains,
     )
 
 
-def cheapest(best: BestByLeaves, penalty: Fraction, rows: int, most: int | None) -> int:
-    """Return the number of leaves whose best tree has the highest objective, the smallest among equals."""
+def cheapest(best: BestByLeaves, price: Fraction, most: int | None) -> int:
+    """Return the number of leaves whose best tree has the highest objective, the smallest among equals.
+
+    `price` is that of a leaf, in correct rows or in their gain.
+    """
     numbers = range(1, min(most or len(best.correct), len(best.correct)) + 1)
-    return max(numbers, key=lambda leaves: (best.correct[leaves - 1] - penalty * rows * leaves, -leaves))
+    return max(numbers, key=lambda leaves: (best.correct[leaves - 1] - price * leaves, -leaves))
 
 
-def tree_of(shape: Shape, counts: Counts) -> Tree:
+def tree_of(shape: Shape, counts: Counts, objective: CountedObjective) -> Tree:
     """Return the tree of a shape with the counts of every node; suppressed numbers count as their lower bounds."""
     encoding = counts.questions.encoding
     nodes: list[Node] = []
@@ -172,7 +194,7 @@ def tree_of(shape: Shape, counts: Counts) -> Tree:
     while queue:
         item, yes, no, above = queue.popleft()
         counts_of_node, _ = counts.of_path(yes, no)
-        label = int(counts_of_node.argmax()) if counts_of_node.any() else above
+        label = int(objective.gain_of(counts_of_node).argmax()) if counts_of_node.any() else above
         number = len(nodes)
         tally = tuple(counts_of_node.tolist())
         if not isinstance(item, tuple):
@@ -221,18 +243,37 @@ def _judge(tree: Tree, counts: Counts, fold: int | None) -> dict[str, Any]:
     return {"n": n, "correct": correct, "accuracy": correct / n if n else 0.0, "confusion": confusion.tolist()}
 
 
+def _cost_metrics(tree: Tree, objective: CountedObjective) -> dict[str, Any]:
+    """Return the members of the training metrics about costs; empty without costs."""
+    costs = objective.costs
+    if costs is None:
+        return {}
+    rows = np.zeros_like(costs.values)
+    for leaf in tree.leaves:
+        rows[:, leaf.label] += np.array(leaf.counts, np.int64)
+    by_class = rows * costs.values
+    cost = int(by_class.sum())
+    return {
+        "cost": costs.in_unit(cost),
+        "cost_per_row": costs.in_unit(Fraction(cost, objective.rows)),
+        "constant_cost": costs.in_unit(costs.constants[costs.best_constant]),
+        "cost_confusion": [[costs.in_unit(int(cell)) for cell in row] for row in by_class],
+    }
+
+
 def _rows(counts: Counts, fold_trees: list[Tree]) -> dict[str, Any]:
     """Return the record of rows for the model file: how many were counted, and the trees of the folds."""
     trees = [tree.to_json() for tree in fold_trees] if counts.folds else None
     return {"used": counts.rows, "held_out": None, "folds": None, "weights": None, "fold_trees": trees}
 
 
-def cross_validate(counts: Counts, settings: Settings) -> tuple[dict[str, Any], list[Tree]]:
+def cross_validate(
+    counts: Counts, settings: Settings, objective: CountedObjective
+) -> tuple[dict[str, Any], list[Tree]]:
     """Cross-validate the settings: evaluate the best tree of the other folds on each fold.
 
     Return the metrics and the trees.
     """
-    penalty = exact_fraction(settings["leaf_penalty"] or 0)
     total = counts.total[0]
     classes = len(counts.questions.classes)
     confusion = np.zeros((classes, classes), np.int64)
@@ -244,11 +285,10 @@ def cross_validate(counts: Counts, settings: Settings) -> tuple[dict[str, Any], 
         if not rows or not fold_counts[:, 0].any():
             ended = f"fold {fold + 1} of {counts.folds} has no rows to judge or to train on"
             return {"folds": counts.folds, "finished": fold, "accuracies": accuracies, "ended": ended}, trees
-        search = _search(counts, settings, training_counts, training_counts)
-        best = search.best
-        tree = tree_of(
-            search.shape(cheapest(best, penalty, rows, settings["max_leaves"])), _without(counts, training_counts)
-        )
+        trained = objective.of_rows(training_counts[:, 0])
+        search = _search(counts, settings, training_counts, training_counts, trained.gains)
+        leaves = cheapest(search.best, trained.price, settings["max_leaves"])
+        tree = tree_of(search.shape(leaves), _without(counts, training_counts), trained)
         judged = _judge(tree, counts, fold)
         confusion += np.asarray(judged["confusion"])
         accuracies.append(judged["accuracy"])
@@ -269,18 +309,19 @@ def _certificate(
     method: Method,
     settings: Settings,
     tree: Tree,
-    penalty: Fraction,
+    objective: CountedObjective,
     upper: BestByLeaves,
     seconds: float,
 ) -> Certificate:
     """Return the claim: the bound is the highest objective that the counts allow."""
     n = counts.rows
     correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
-    value = Fraction(correct, n) - penalty * tree.n_leaves
+    gain = sum(int(objective.gain_of(np.array(leaf.counts, np.int64))[leaf.label]) for leaf in tree.leaves)
+    value = objective.value(gain, tree.n_leaves)
     # upper bounds from suppressed counts may exceed the number of rows
-    capped = replace(upper, correct=tuple(min(rows, n) for rows in upper.correct))
-    leaves = cheapest(capped, penalty, n, settings["max_leaves"])
-    bound = max(Fraction(capped.correct[leaves - 1], n) - penalty * leaves, value)
+    capped = replace(upper, correct=tuple(min(most, objective.total) for most in upper.correct))
+    leaves = cheapest(capped, objective.price, settings["max_leaves"])
+    bound = max(objective.value(capped.correct[leaves - 1], leaves), value)
     closed = bound == value
     secret = (
         ""
@@ -300,14 +341,24 @@ def _certificate(
         n=n,
         leaves=tree.n_leaves,
         depth=tree.depth,
-        leaf_penalty=str(penalty),
+        leaf_penalty=str(objective.price / objective.total),
         seconds=seconds,
         solver="octweb",
         solver_version=VERSION,
         evidence=(_evidence(counts),),
         note=secret,
+        costs=_cost_record(objective, gain, tree.n_leaves),
         counts=counts.sha256,
     )
+
+
+def _cost_record(objective: CountedObjective, gain: int, leaves: int) -> dict[str, Any] | None:
+    """Return the record of costs for the certificate of an optimal tree; None without costs."""
+    costs = objective.costs
+    if costs is None:
+        return None
+    cost = costs.most - gain
+    return costs.record(cost=cost, price=objective.price, least=cost + objective.price * leaves)
 
 
 def _evidence(counts: Counts) -> dict[str, Any]:
@@ -340,5 +391,6 @@ def _summary(model: ModelFile, certificate: Certificate, counts: Counts) -> dict
         "counted": {"rows": counts.rows, "source": counts.source, "parts": len(counts.parts), "suppress": counts.suppress},
         "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
     }  # fmt: skip
+    summary |= cost_summary(certificate)
     unseen = unseen_accuracy(model.metrics)
     return summary if unseen is None else summary | {"unseen_accuracy": unseen}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -229,6 +229,25 @@ class RowCosts:
     def per_row(self, steps: Fraction | int) -> float:
         """Convert a cost of all rows from steps to the unit of the costs per unit of row weight."""
         return self.in_unit(steps / (self.weight_step * int(self.weights.sum())))
+
+    def record(self, *, cost: int, price: Fraction, least: Fraction | None) -> dict[str, Any]:
+        """Return the record for a certificate, in the unit, of a tree whose answers cost `cost` steps.
+
+        `price` is that of a leaf. `least` is the proved lower bound of the cost of any tree in scope, with its leaves.
+        """
+        best = self.best_constant
+        return {
+            "unit": self.matrix.unit,
+            "costs": self.matrix.to_json(),
+            "step": str(self.step),
+            "rounding_error": self.error,
+            "cost": self.in_unit(cost),
+            "cost_per_row": self.per_row(cost),
+            "floor": self.in_unit(self.floor),
+            "leaf_price": self.in_unit(price),
+            "best_constant": {"answer": self.matrix.classes[best], "cost": self.in_unit(self.constants[best])},
+            "least": None if least is None else self.in_unit(least),
+        }
 
     def leaf_share(self, penalty: Fraction) -> Fraction:
         """Convert a leaf penalty from a share of the best constant answer's cost to a share of the weight of all copies."""

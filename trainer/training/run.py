@@ -421,24 +421,12 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
     `least` is the proved lower bound of the cost of any tree in scope, including its leaves.
     """
     cost = costs.total(tree.predict(problem.matrix))
-    best = costs.best_constant
     price = costs.price_of(problem.leaf_penalty)
     least = None if bound is None else costs.cost_of(Fraction(bound))
     # the tree meets the bound, so use its own cost, which is not rounded
     if bound is not None and bound <= problem.objective(tree):
         least = cost + price * tree.n_leaves + problem.column_cost(tree) / costs.step
-    return {
-        "unit": costs.matrix.unit,
-        "costs": costs.matrix.to_json(),
-        "step": str(costs.step),
-        "rounding_error": costs.error,
-        "cost": costs.in_unit(cost),
-        "cost_per_row": costs.per_row(cost),
-        "floor": costs.in_unit(costs.floor),
-        "leaf_price": costs.in_unit(price),
-        "best_constant": {"answer": problem.labels.classes[best], "cost": costs.in_unit(costs.constants[best])},
-        "least": None if least is None else costs.in_unit(least),
-    }
+    return costs.record(cost=cost, price=price, least=least)
 
 
 def objective_of(problem: Problem, tree: Tree, goal: Goal | None) -> float:

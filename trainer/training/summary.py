@@ -58,7 +58,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         }
         | dependence_summary(model)
         | ({} if model.sizes is None else {"sizes": dict(model.sizes)})
-        | _cost_summary(certificate)
+        | cost_summary(certificate)
         | ({} if certificate.weights is None else {"weight": certificate.weights | {"error": certificate.weight_error}})
     )
 
@@ -80,7 +80,7 @@ def dependence_summary(model: ModelFile) -> dict[str, Any]:
     return summary if unseen is None else summary | {"unseen_accuracy": unseen}
 
 
-def _cost_summary(certificate: Certificate) -> dict[str, Any]:
+def cost_summary(certificate: Certificate) -> dict[str, Any]:
     """Return the members of `train --json` about costs; empty without costs."""
     costs = certificate.costs
     if costs is None:

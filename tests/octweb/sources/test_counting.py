@@ -51,6 +51,26 @@ def test_count_trains_a_model_whose_pages_work(counted, work, client, loans):
         runs.enqueue(owner=counted.owner, dataset=dataset, method="exact", parameters={"depth": 3})
 
 
+def test_tree_of_least_cost_from_counts_has_working_pages(counted, work, client):
+    dataset = counted.dataset
+    client.force_login(counted.owner)
+    parameters = {"costs": "no>yes=5", "cost_unit": "EUR", "leaf_penalty": 0.01}
+    run = runs.enqueue(owner=counted.owner, dataset=dataset, method="exact", parameters=parameters)
+    assert work(run).status == RunStatus.SUCCEEDED, (run.error, run.log)
+    certificate = json.loads(run.model.document)["certificate"]
+    assert certificate["costs"]["costs"]["no"]["yes"] == "5"
+    assert certificate["status"] == "optimal"
+    _read_pages(client, f"/models/{run.model.pk}/")
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
+    check = checking.start(owner=counted.owner, model=run.model)
+    check_model.func(str(check.pk))
+    check.refresh_from_db()
+    assert (check.status, check.verdict) == (RunStatus.SUCCEEDED, "proved")
+    for costs in ("no>maybe=5", "no>yes=2*income"):
+        with pytest.raises(ParameterError, match="costs"):
+            runs.enqueue(owner=counted.owner, dataset=dataset, method="exact", parameters={"costs": costs})
+
+
 def _read_pages(client, start: str) -> None:
     """Open all links of the model's page that stay on it, and all parts that its pages load."""
     page = client.get(start).content.decode()

@@ -109,6 +109,69 @@ def test_lies_are_refuted(trained, tmp_path, lie):
     assert judged(document, folder, tmp_path) == "refuted"
 
 
+@pytest.fixture
+def priced(tmp_path):
+    """Provide the folder of counts, and the document of a tree of least cost."""
+    path = write_rows(random_rows(np.random.default_rng(4), classes=3), tmp_path / "rows.csv")
+    counts = counted(path, tmp_path / "counts", folds=3, key=KEY)
+    model = train_counts(counts, {"leaf_penalty": 0.01, "costs": "c0>c1=5; c2>c0=2.5", "cost_unit": "EUR"}).model
+    assert len(model.tree.nodes) > 3
+    return tmp_path / "counts", model.to_json()
+
+
+def _lower_cost(document):
+    document["certificate"]["costs"]["cost"] -= 1
+
+
+def _lower_least(document):
+    document["certificate"]["costs"]["least"] -= 1
+
+
+def _drop_costs(document):
+    del document["certificate"]["costs"]
+
+
+def _other_costs(document):
+    document["parameters"]["costs"] = "c0>c1=6; c2>c0=2.5"
+
+
+def _no_costs(document):
+    del document["parameters"]["costs"]
+
+
+def _lower_measured_cost(document):
+    document["metrics"]["train"]["cost_confusion"][0][1] += 1
+
+
+def _free_leaves(document):
+    document["parameters"]["leaf_penalty"] = 0.0
+
+
+@pytest.mark.parametrize(
+    "lie", [_lower_cost, _lower_least, _drop_costs, _other_costs, _no_costs, _lower_measured_cost, _free_leaves, *LIES]
+)
+def test_lies_about_costs_are_refuted(priced, tmp_path, lie):
+    folder, document = priced
+    assert judged(document, folder, tmp_path) == "proved"
+    lie(document)
+    assert judged(document, folder, tmp_path) == "refuted"
+
+
+def test_a_tree_that_costs_more_than_another_is_refuted(tmp_path):
+    path = write_rows(random_rows(np.random.default_rng(4), classes=3), tmp_path / "rows.csv")
+    counts = counted(path, tmp_path / "counts")
+    settings = {"costs": "c0>c1=5; c2>c0=2.5", "leaf_penalty": 0.01}
+    document = train_counts(counts, settings | {"max_leaves": 2}).model.to_json()
+    least = train_counts(counts, settings).model.to_json()
+    assert document["certificate"]["costs"]["least"] > least["certificate"]["costs"]["least"] + 0.1
+    document["parameters"]["max_leaves"] = None
+    document["certificate"]["scope"] = least["certificate"]["scope"]
+    assert [f.claim for f in _findings(document, tmp_path / "counts", tmp_path) if f.verdict == "refuted"] == [
+        "bound",
+        "optimal",
+    ]
+
+
 def test_a_tree_that_is_not_the_best_is_refuted(trained, tmp_path):
     folder, document = trained
     worse = copy.deepcopy(document)

@@ -29,6 +29,7 @@ from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.kernels.bits import pack_bits
 from trainer.sklearn_api.estimators import CartClassifier, ExactTreeClassifier
 from trainer.training.run import TrainRequest, train
+from trainer.tree.file import write
 
 SETTINGS = ("leaf_penalty", "max_leaves", "min_leaf", "forbidden")
 
@@ -400,6 +401,8 @@ def test_estimator_fitted_to_counts_predicts_and_saves_its_proof(tmp_path):
     table, _, _ = load(path, target=TARGET, ignore=[KEY])
     expected = np.array(["c0", "c1", "c2"])[estimator.tree_.predict(table.matrix())]
     assert (estimator.predict(frame) == expected).all()
+    cheap = ExactTreeClassifier(depth=2, costs={"c0": {"c1": 5}}, cost_unit="EUR").fit_counts(tmp_path / "counts")
+    assert cheap.certificate_.costs["unit"] == "EUR"
     estimator.save(tmp_path / "model.json")
     assert verdict(verify(tmp_path / "model.json", tmp_path / "counts")) == "proved"
     assert estimator.verdict_.sentence
@@ -453,3 +456,70 @@ def test_folder_without_any_row_is_refused(tmp_path):
         write_rows([["x", TARGET]], tmp_path / "parts" / f"{name}.csv")
     with pytest.raises(DataError, match="row"):
         counted(tmp_path / "parts", tmp_path / "counts", options={})
+
+
+def random_costs(rng: np.random.Generator, classes: int) -> str:
+    """Return costs as text: ties, decimals, zeros, and sometimes a cost of the true class."""
+    pairs = [(a, b) for a in range(classes) for b in range(classes) if a != b or rng.random() < 0.2]
+    return "; ".join(f"c{a}>c{b}={rng.choice(['0', '1', '2.5', '7', '0.25'])}" for a, b in pairs)
+
+
+def check_costs_of_rows(path: Path, folder: Path, rng: np.random.Generator, depth: int, classes: int) -> bool:
+    """Compare the least cost from counts with that from rows, and check the claim; return whether there was a tree."""
+    settings = random_settings(rng) | {"costs": random_costs(rng, classes), "cost_unit": "EUR"}
+    counts = counted(path, folder, depth=depth)
+    try:
+        expected = of_rows(path, depth, **settings)
+    except (InfeasibleError, ParameterError) as error:
+        with pytest.raises(type(error)):
+            train_counts(counts, {"depth": depth, **settings})
+        return False
+    found = train_counts(counts, {"depth": depth, **settings})
+    record = found.certificate.costs
+    rows = expected.certificate.costs
+    assert record is not None
+    assert rows is not None
+    for name in ("least", "leaf_price", "floor", "step", "best_constant", "costs", "unit", "rounding_error"):
+        assert record[name] == pytest.approx(rows[name]) if name == "least" else record[name] == rows[name], (
+            name,
+            settings,
+        )
+    assert found.certificate.status == "optimal"
+    total = record["cost"] + record["leaf_price"] * found.certificate.leaves
+    assert total == pytest.approx(rows["cost"] + rows["leaf_price"] * expected.certificate.leaves)
+    assert found.model.metrics["train"]["cost"] == record["cost"]
+    if not settings.get("min_leaf"):
+        assert found.certificate.objective == pytest.approx(expected.certificate.objective, abs=1e-12)
+    write(found.model, path.with_suffix(".json"))
+    findings = verify(path.with_suffix(".json"), folder)
+    assert verdict(findings) == "proved", [f for f in findings if f.verdict not in ("proved", "recounted")]
+    return True
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_least_cost_from_counts_is_that_of_rows(tmp_path, count, classes):
+    solved = 0
+    for seed in range(2 * count):
+        rng = np.random.default_rng([seed, classes])
+        path = write_rows(random_rows(rng, classes=classes), tmp_path / f"{seed}.csv")
+        solved += check_costs_of_rows(path, tmp_path / str(seed), rng, 1 + seed % 3, classes)
+    assert solved > count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [2, 3])
+def test_many_least_costs_from_counts_are_those_of_rows(tmp_path, count, classes):
+    for seed in range(10 * count):
+        rng = np.random.default_rng([seed, classes, 7])
+        path = write_rows(random_rows(rng, classes=classes), tmp_path / f"{seed}.csv")
+        check_costs_of_rows(path, tmp_path / str(seed), rng, 1 + seed % 3, classes)
+
+
+@pytest.mark.parametrize("costs", ["c0>c1=2*a", "c0>c1=0; c1>c0=0", "c0>c9=1", "rows"])
+def test_costs_that_counts_do_not_know_are_refused(tmp_path, costs):
+    counts = counted(write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv"), tmp_path / "c", depth=2)
+    with pytest.raises(ParameterError) as caught:
+        train_counts(counts, {"depth": 2, "costs": costs})
+    assert list(caught.value.errors) == ["costs"]
+    with pytest.raises(ParameterError, match="secret"):
+        train_counts(suppress_small(counts, 3), {"depth": 2, "costs": "c0>c1=5"})

@@ -153,7 +153,7 @@ def _check_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> l
     value -= lost_share(column_cost(model, rows, leaf), rows, costs)
     findings = [check_node_counts(nodes, counts), *check_objective(model, counts, value)]
     findings += [
-        *check_costs(model, rows, costs, leaf),
+        *check_costs(model, costs, leaf),
         *check_prices(model, rows, costs, leaf),
         *check_empty_cells(model, nodes, rows),
         *check_metrics(model, data, counts),

@@ -25,6 +25,15 @@ from trainer.check.recount.findings import TOLERANCE, Finding, damage, proof_fin
 from trainer.check.recount.restrictions import words_of
 from trainer.check.recount.structure import structure, tree_trouble
 from trainer.check.recount.tree import leaves
+from trainer.check.recount.trees.costs import (
+    MEASURES,
+    AnswerCosts,
+    check_cost_record,
+    check_stated_cost,
+    costs_of_counts,
+    leaf_scale,
+    measures_of_cost,
+)
 from trainer.check.recount.trees.counts import (
     check_metric,
     check_node_counts,
@@ -159,18 +168,25 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
         recount_finding("questions", True, "Each question of the tree is one of those that were counted.", "basis")
     )
     reached = [counts.rows_with(yes, no, None).tolist() for yes, no in paths]
-    value = tree_objective(model, reached)
     rows = record["rows"]
+    costs = costs_of_counts(model, counts.rows_with([], [], None))
+    value, cost_findings = _check_counted_costs(model, costs, reached)
+    if record["suppress"] and costs is not None:
+        return [*findings, recount_finding("costs", False, "Suppressed counts do not determine costs.")]
     if record["suppress"]:  # suppressed class counts are lower bounds, which need not add up to the number of rows
         correct = sum(reached[v["id"]][model["classes"].index(v["class"])] for v in leaves(model["nodes"]))
         value = Fraction(correct, rows) - penalty(model) * len(leaves(model["nodes"]))
         findings += [check_node_counts(model["nodes"], reached), *_check_secret_counts(model, correct, value, rows)]
     else:
-        findings += [check_node_counts(model["nodes"], reached), *check_objective(model, reached, value)]
+        findings += [
+            check_node_counts(model["nodes"], reached),
+            *check_objective(model, reached, value),
+            *cost_findings,
+        ]
         findings.append(
             check_metric("metrics train", model["metrics"]["train"], confusion_of(model, model["nodes"], reached))
         )
-    findings += _check_limits(model, reached)
+    findings += _check_limits(model, reached, leaf_scale(costs))
     if "cross_validation" in model["metrics"]:
         findings.append(_check_folds(model, counts))
     findings += [
@@ -181,7 +197,7 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
     ]
     if any(f.verdict == "refuted" for f in findings):
         return [*findings, unjudged_finding("all further claims", "The count differs from the file.")]
-    bound = _check_bound(model, counts)
+    bound = _check_bound(model, counts, costs)
     return [
         *findings,
         bound,
@@ -189,6 +205,24 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
         *claims.unknown_members(model),
         *claims.provenance(model),
     ]
+
+
+def _check_counted_costs(
+    model: Model, costs: AnswerCosts | None, reached: list[list[int]]
+) -> tuple[Fraction, list[Finding]]:
+    """Return the objective of the tree with these class counts of its nodes, and the findings about costs."""
+    stated = {name: value for name, value in model["metrics"]["train"].items() if name in MEASURES}
+    counted: dict[str, Any] = {}
+    cost = 0
+    value = tree_objective(model, reached)
+    if costs is not None:
+        by_class = confusion_of(model, model["nodes"], reached) * costs.each
+        cost = int(by_class.sum())
+        if model["certificate"].get("costs"):  # else the next check refutes the file
+            counted = measures_of_cost(model, costs, by_class)
+        gain = int(costs.values.max(axis=1).sum()) - cost
+        value = Fraction(gain, costs.weight) - penalty(model) * len(leaves(model["nodes"]))
+    return value, [*check_cost_record(model, costs, cost), check_stated_cost("train", stated, counted)]
 
 
 def _check_secret_counts(model: Model, correct: int, value: Fraction, rows: int) -> list[Finding]:
@@ -284,8 +318,8 @@ def _split_of(question: dict[str, Any], columns: Sequence[dict[str, Any]]) -> tu
     return split, one_left
 
 
-def _check_limits(model: Model, reached: list[list[int]]) -> list[Finding]:
-    """Check the limits of the settings on the tree."""
+def _check_limits(model: Model, reached: list[list[int]], scale: Fraction) -> list[Finding]:
+    """Check the limits of the settings on the tree; `scale` is the factor of the price of a leaf."""
     tree_leaves = leaves(model["nodes"])
     findings = []
     most = active_parameter(model, "max_leaves")
@@ -301,7 +335,7 @@ def _check_limits(model: Model, reached: list[list[int]]) -> list[Finding]:
         findings.append(
             recount_finding("forbidden", not asked_columns & banned, "No question asks a forbidden column.")
         )
-    if read_fraction(model["parameters"].get("leaf_penalty") or 0) != penalty(model):
+    if read_fraction(model["parameters"].get("leaf_penalty") or 0) * scale != penalty(model):
         findings.append(recount_finding("what is maximised", False, "The parameters ask for another price of a leaf."))
     return findings
 
@@ -326,7 +360,7 @@ def _check_folds(model: Model, counts: CountedRows) -> Finding:
     return check_fold_means(stated, trees, tables, words)
 
 
-def _check_bound(model: Model, counts: CountedRows) -> Finding:
+def _check_bound(model: Model, counts: CountedRows, costs: AnswerCosts | None) -> Finding:
     """Check the bound by a search over all trees of the scope."""
     certificate = model["certificate"]
     depth = model["parameters"]["depth"]
@@ -338,12 +372,13 @@ def _check_bound(model: Model, counts: CountedRows) -> Finding:
         return proof_finding(
             "bound", "cannot be judged", f"More than {MOST_SEARCHED} questions are not searched again."
         )
-    search = _Search(counts, usable, active_parameter(model, "min_leaf") or 1)
+    gains = None if costs is None else (costs.each.max(axis=1, keepdims=True) - costs.each).T
+    search = _Search(counts, usable, active_parameter(model, "min_leaf") or 1, gains)
     right = search.frontier([], depth)
     most = min(active_parameter(model, "max_leaves") or len(right), len(right))
-    rows = counts.record["rows"]
+    total = counts.record["rows"] if costs is None else costs.weight
     each = penalty(model)
-    top = max(min(Fraction(right[size], rows), Fraction(1)) - each * (size + 1) for size in range(most))
+    top = max(min(Fraction(right[size], total), Fraction(1)) - each * (size + 1) for size in range(most))
     claimed = read_fraction(certificate["bound"])
     if claimed < top - TOLERANCE and not counts.record["suppress"]:
         return proof_finding("bound", "refuted", f"A tree of the scope reaches {top}.")
@@ -358,9 +393,13 @@ Answer = tuple[np.ndarray, bool]  # question numbers, int64 of any shape, and wh
 
 
 class _Search:
-    """A search for the most correct rows with at most 1, 2, … leaves, at the upper end of the counts."""
+    """A search for the most correct rows with at most 1, 2, … leaves, at the upper end of the counts.
 
-    def __init__(self, counts: CountedRows, usable: list[int], least: int) -> None:
+    With `gains`, int64 (answers, classes), it searches for the largest gain of the answers.
+    """
+
+    def __init__(self, counts: CountedRows, usable: list[int], least: int, gains: np.ndarray | None) -> None:
+        self.gains = np.eye(len(counts.record["classes"]), dtype=np.int64) if gains is None else gains
         self.questions = np.array(usable, np.int64)
         self.least = least
         self.places = _place_table(counts.absent, counts.record["depth"])
@@ -405,7 +444,7 @@ class _Search:
                 end = self.lower if size % 2 else self.upper
                 counts += (-1) ** size * end[:, np.broadcast_to(self._at([*yes, *more]), shape)]
         counts = np.maximum(counts, 0)
-        return np.where(counts.sum(axis=0) >= self.least, counts.max(axis=0), -1)
+        return np.where(counts.sum(axis=0) >= self.least, np.tensordot(self.gains, counts, axes=1).max(axis=0), -1)
 
     def _at(self, members: list[np.ndarray]) -> np.ndarray:
         absent = np.array(len(self.places) - 1)

@@ -160,6 +160,25 @@ def answer_costs(model: dict[str, Any], rows: ModelTable) -> AnswerCosts | None:
 Block = tuple[np.ndarray, int, list[Fraction], np.ndarray]
 
 
+def costs_of_counts(model: dict[str, Any], class_rows: np.ndarray) -> AnswerCosts | None:
+    """Return the costs of classes with these numbers of rows, as one row each; None if the parameters name none.
+
+    Raises ValueError for costs that counts do not determine.
+    """
+    terms, unit = _read_terms(model)
+    if terms is None:
+        return None
+    if not terms or any(column is not None for row in terms for _, column in row):
+        raise ValueError("counts do not know the costs of each row")
+    step = Fraction(1, math.lcm(*(factor.denominator for row in terms for factor, _ in row)))
+    each = [[int(factor / step) for factor, _ in row] for row in terms]
+    if max(map(max, each)) * int(class_rows.sum()) * len(each) > MOST_COST:
+        raise ValueError("the costs are too large")
+    return AnswerCosts(
+        np.array(each, np.int64), class_rows, step, 0.0, unit, even=False, neutral=False, unit_weight=Fraction(1)
+    )
+
+
 def _class_cost_blocks(model: dict[str, Any], terms: list[list[Term]], rows: ModelTable) -> Iterator[Block]:
     place = {c["name"]: j for j, c in enumerate(model["columns"])}
     for k, class_terms in enumerate(terms):
@@ -321,8 +340,14 @@ def rows_per_weight(rows: ModelTable, costs: AnswerCosts | None) -> float:
     return 1.0 if costs is None else int(rows.plain.sum()) / (costs.weight // costs.divisor)
 
 
-def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | None, leaf: np.ndarray) -> list[Finding]:
-    """Check the costs of the certificate."""
+def check_costs(model: dict[str, Any], costs: AnswerCosts | None, leaf: np.ndarray) -> list[Finding]:
+    """Check the costs of the certificate; `leaf` is the leaf of each row."""
+    cost = 0 if costs is None else costs.cost_of_answers(answers_of(model, model["nodes"], leaf))
+    return check_cost_record(model, costs, cost)
+
+
+def check_cost_record(model: dict[str, Any], costs: AnswerCosts | None, cost: int) -> list[Finding]:
+    """Check the costs of the certificate; `cost` is that of the tree's answers, in steps."""
     stated = model["certificate"].get("costs")
     if costs is None:
         mentions_costs = stated is not None or "objective_cost" in (model["certificate"].get("optimum") or {})
@@ -336,7 +361,7 @@ def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | No
     odd += ["goal"] if model["certificate"].get("goal") else []
     if odd:
         return [recount_finding(CLAIM, False, f"No training with costs takes '{odd[0]}'.")]
-    counted = _count_costs(model, rows, costs, leaf)
+    counted = _count_costs(model, costs, cost)
     wrong = [name for name, value in counted.items() if not _agrees(stated.get(name), value)]
     if wrong:
         words = f"'{wrong[0]}' is {str(counted[wrong[0]])[:80]}; the file says {str(stated.get(wrong[0]))[:80]}."
@@ -354,10 +379,9 @@ def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | No
     ]
 
 
-def _count_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts, leaf: np.ndarray) -> dict[str, Any]:
+def _count_costs(model: dict[str, Any], costs: AnswerCosts, cost: int) -> dict[str, Any]:
     """Count the members of the certificate about costs."""
     step = costs.step
-    cost = costs.cost_of_answers(answers_of(model, model["nodes"], leaf))
     constants = costs.values.sum(axis=0)
     bound = model["certificate"].get("bound")
     most = int(costs.values.max(axis=1).sum())
@@ -410,10 +434,14 @@ def check_cost_metrics(model: dict[str, Any], data: TableRows) -> list[Finding]:
     for name, part_rows in parts.items():
         claimed = {key: value for key, value in (stated.get(name) or {}).items() if key in MEASURES}
         if claimed:
-            counted = _cost_of_rows(model, take_rows(data.rows, part_rows))
-            words = f"The answers cost {counted.get('cost')} on these rows."
-            findings.append(recount_finding(f"metrics {name} cost", _agrees(claimed, counted), words))
+            findings.append(check_stated_cost(name, claimed, _cost_of_rows(model, take_rows(data.rows, part_rows))))
     return findings
+
+
+def check_stated_cost(name: str, claimed: dict[str, Any], counted: dict[str, Any]) -> Finding:
+    """Compare the measures of cost that the file states for the rows of a part with the counted ones."""
+    words = f"The answers cost {counted.get('cost')} on these rows."
+    return recount_finding(f"metrics {name} cost", _agrees(claimed, counted), words)
 
 
 def _cost_of_rows(model: dict[str, Any], rows: ModelTable) -> dict[str, Any]:
@@ -422,9 +450,14 @@ def _cost_of_rows(model: dict[str, Any], rows: ModelTable) -> dict[str, Any]:
     if costs is None:
         return {}
     answers = answers_of(model, model["nodes"], route(model["nodes"], model["columns"], rows))
-    cost = costs.cost_of_answers(answers) * costs.step
     by_class = np.zeros((len(model["classes"]),) * 2, np.int64)
     np.add.at(by_class, (rows.labels, answers), costs.values[np.arange(len(rows)), answers])
+    return measures_of_cost(model, costs, by_class)
+
+
+def measures_of_cost(model: dict[str, Any], costs: AnswerCosts, by_class: np.ndarray) -> dict[str, Any]:
+    """Return the measures of cost of answers whose cost in steps is `by_class`, int64 (classes, answers)."""
+    cost = int(by_class.sum()) * costs.step
     constant = model["classes"].index(model["certificate"]["costs"]["best_constant"]["answer"])
     return {
         "cost": float(cost),
