@@ -12,13 +12,19 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
+from django.db import connection
 
+from octweb.jobs.models import RunStatus
+from octweb.jobs.queue import kinds_of_queue
+from octweb.runs.models import TrainingRun
 from tests.conftest import ROOT
 from tools import image_size
 
 DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "helm"
 UNITS = ("octweb-web.service", "octweb-worker@.service")
 SERVICE_KEYS = {
     "image", "build", "restart", "environment", "security_opt", "cap_drop", "read_only", "tmpfs", "command", "volumes",
@@ -38,6 +44,7 @@ def test_the_compose_file_is_whole():
             assert source.startswith("/") or source in found["volumes"], name
         if "build" in service:
             assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+    assert services["collector"]["volumes"] == services["web"]["volumes"]  # records wait on the web server's volume
     said = set(re.findall(r"\$\{(\w+):\?", text))
     assert said == {"POSTGRES_PASSWORD", "OCTWEB_SECRET_KEY", "BUCKET_PASSWORD"}  # no password has a default
     assert services["worker"]["environment"]["OCTWEB_FILES"] == services["web"]["environment"]["OCTWEB_FILES"]
@@ -152,3 +159,94 @@ def test_gunicorn_takes_its_file(monkeypatch):
     found.on_exit(None)
     assert not folder.exists()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def render_chart(**changes):
+    """Return the objects of the chart. Its templates use no more of Helm than this renders."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    for path, value in changes.items():
+        section, name = path.split("__")
+        values[section][name] = value
+    data = {"Values": values, "Release": {"Name": "trees", "Revision": 3}}
+
+    def value_of(path):
+        found = data
+        for name in path.strip(".").split("."):
+            found = found[name]
+        return found
+
+    def block(match):
+        text = yaml.safe_dump(value_of(match[1]), default_flow_style=False).rstrip()
+        return "\n" + "\n".join(" " * int(match[2]) + line for line in text.splitlines())
+
+    objects = []
+    for path in sorted((CHART / "templates").iterdir()):
+        lines = []
+        shown = True
+        for line in path.read_text().splitlines():
+            condition = re.fullmatch(r"\{\{- if (not )?(\.\S+) \}\}", line)
+            if condition:
+                shown = bool(value_of(condition[2])) != bool(condition[1])
+            elif line == "{{- end }}":
+                shown = True
+            elif shown:
+                lines.append(line)
+        text = re.sub(r"\s*\{\{- toYaml (\.\S+) \| nindent (\d+) \}\}", block, "\n".join(lines))
+        text = re.sub(r"\{\{ (\.\S+) \}\}", lambda match: str(value_of(match[1])), text)
+        assert "{{" not in text, path.name
+        objects += [found for found in yaml.safe_load_all(text) if found]
+    return {(found["kind"], found["metadata"]["name"]): found for found in objects}
+
+
+def test_the_chart_is_valid_kubernetes():
+    objects = render_chart(ingress__enabled=True, worker__scaling=True)
+    for (kind, _), found in objects.items():
+        if kind != "ScaledObject":  # its schema is KEDA's own
+            kubernetes_validate.validate(found, "1.31", strict=True)
+    assert {kind for kind, _ in objects} == {
+        "ConfigMap", "Job", "StatefulSet", "Service", "Ingress", "Deployment", "ScaledObject",
+    }  # fmt: skip
+    assert "replicas" not in objects["Deployment", "trees-worker"]["spec"]  # KEDA sets them
+    plain = render_chart()
+    assert plain["Deployment", "trees-worker"]["spec"]["replicas"] == 2
+    assert {kind for kind, _ in plain} == {"ConfigMap", "Job", "StatefulSet", "Service", "Deployment"}
+    broken = plain["Service", "trees-web"]
+    broken["spec"]["port"] = []
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, "1.31", strict=True)
+
+
+def test_the_containers_of_the_chart_have_no_rights():
+    for found in render_chart().values():
+        pod = found["spec"].get("template", {}).get("spec") if "spec" in found else None
+        if pod is None:
+            continue
+        assert pod["securityContext"]["runAsUser"] == 10001
+        assert pod["automountServiceAccountToken"] is False
+        for container in pod["containers"] + pod.get("initContainers", []):
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/data", "/tmp"}
+            words = container.get("command", [])
+            if "manage.py" in words:
+                command = words[words.index("manage.py") + 1]
+                assert command == "migrate" or list((ROOT / "octweb").glob(f"*/management/commands/{command}.py"))
+
+
+def test_workers_scale_on_every_kind_of_job_that_waits_for_them():
+    query = render_chart(worker__scaling=True)["ScaledObject", "trees-worker"]["spec"]["triggers"][0]["metadata"][
+        "query"
+    ]
+    kinds = kinds_of_queue(TrainingRun)
+    assert sorted(re.findall(r"FROM (\w+)", query)) == sorted(kind._meta.db_table for kind in kinds)
+    assert re.findall(r"'(\w+)'", query) == [RunStatus.QUEUED, RunStatus.RUNNING]
+
+
+@pytest.mark.django_db
+def test_the_query_that_scales_workers_counts_waiting_jobs():
+    query = render_chart(worker__scaling=True)["ScaledObject", "trees-worker"]["spec"]["triggers"][0]["metadata"][
+        "query"
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        assert cursor.fetchone() == (0,)

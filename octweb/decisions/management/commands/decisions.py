@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import signal
+import threading
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,10 +12,14 @@ from typing import Any
 
 from django.core.management import CommandParser
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
 from rest_framework.exceptions import ValidationError
 
 from octweb.decisions import collecting, erasing
 from octweb.decisions.exporting import export_chain
+from octweb.private_files import protect_new_files
+
+log = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -20,7 +27,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         steps = parser.add_subparsers(dest="step", required=True)
-        steps.add_parser("collect", help="move the frames of this host into the database and seal what is due")
+        collect = steps.add_parser(
+            "collect", help="move the frames of this host into the database and seal what is due"
+        )
+        collect.add_argument(
+            "--every",
+            type=float,
+            metavar="SECONDS",
+            help="go on until SIGTERM: for a web host without a worker, such as a container",
+        )
         export = steps.add_parser("export", help="write the chain as JSON lines, which check_decisions.py checks")
         export.add_argument("file", type=Path)
         erase = steps.add_parser("erase", help="erase records; their commitments stay, so the chain stays whole")
@@ -31,6 +46,9 @@ class Command(BaseCommand):
         erase.add_argument("--why", choices=erasing.REASONS, default="request")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options.get("every") is not None:
+            self._collect_until_stopped(options["every"])
+            return
         collecting.collect_due()
         if options["step"] == "export":
             with options["file"].open("w", encoding="utf-8") as stream:
@@ -38,6 +56,23 @@ class Command(BaseCommand):
             self.stdout.write(f"Records: {records:,}. Check them: python check_decisions.py {options['file']}")
         elif options["step"] == "erase":
             self.stdout.write(f"Erased decisions: {self._erase(options):,}.")
+
+    def _collect_until_stopped(self, seconds: float) -> None:
+        """Collect every few seconds until SIGTERM or SIGINT. A database that is away for a while does not end this."""
+        if not seconds > 0:
+            raise CommandError(f"--every {seconds:g}: the number of seconds must be above 0.")
+        protect_new_files()
+        stopping = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopping.set())
+        while not stopping.is_set():
+            try:
+                collecting.collect_due()
+            except DatabaseError as error:
+                log.warning("The database does not answer: %s", error)
+                connection.close()
+            stopping.wait(seconds)
+        collecting.collect_due()  # what the web server wrote before it stopped
 
     def _erase(self, options: dict[str, Any]) -> int:
         by = "manage.py"
