@@ -18,6 +18,7 @@ from trainer.cli.training import (
     add_training_arguments,
     add_weight_flag,
     checked_parameters,
+    counts_of,
     read_data,
     run_training,
     weighed_text,
@@ -26,6 +27,8 @@ from trainer.cli.training import (
 )
 from trainer.constraints import active_constraints
 from trainer.constraints.leaves import LEAVES
+from trainer.counts.folder import holds_counts
+from trainer.counts.frontier import CountedFrontier, leaf_frontier
 from trainer.errors import ParameterError
 from trainer.goal import count_goal
 from trainer.methods.base import Method
@@ -42,12 +45,12 @@ ONE_CLASS = "The rows have only one class, so there is no frontier."
 
 HELP = (
     "All pairs of sensitivity and specificity (odt), or accuracy for each number of leaves (exact), that trees reach on "
-    "a CSV (also .gz), .xlsx, Parquet or Arrow file."
+    "a CSV (also .gz), .xlsx, Parquet or Arrow file, or with exact on a folder of counts."
 )
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_training_arguments(parser, target_help="the column to predict; odt needs two classes")
+    add_training_arguments(parser, target_help="the column to predict; odt needs two classes", target_required=False)
     add_weight_flag(parser)
     able = [method.id for method in METHODS if method.parameter("frontier")]
     able += [method.id for method in METHODS if method.leaf_frontier]
@@ -62,6 +65,11 @@ def run(options: Options) -> int:
 def _print_frontier(options: Options, interrupts: Interrupts) -> None:
     method = get(options["method"])
     raw = _frontier_parameters(method, options)
+    if holds_counts(options["data"]):
+        _print_counted(leaf_frontier(counts_of(options), raw), options)
+        return
+    if not options["target"]:
+        raise ParameterError({"target": "name the column to predict."})
     table, labels, _ = read_data(options)
     request, earned = as_costs(TrainRequest(table=table, labels=labels, method=method.id, parameters=raw))
     if raw.get("costs"):
@@ -77,9 +85,17 @@ def _print_frontier(options: Options, interrupts: Interrupts) -> None:
         raise CommandError(ONE_CLASS)
     if method.leaf_frontier:
         evidence = evidence | {"points": with_rows(evidence["points"], table, labels)}
-        _print_leaves(evidence, certificate, table, options)
+        _print_leaves(evidence, str(certificate.status), certificate.seconds, table, options)
     else:
         _print_pairs(evidence, certificate, table, options)
+
+
+def _print_counted(frontier: CountedFrontier, options: Options) -> None:
+    """Print the frontier of leaves from counts."""
+    if frontier.objective.costs is not None:
+        _print_costs(frontier.costs(), {}, options)
+    else:
+        _print_leaves(frontier.evidence, str(frontier.status), frontier.seconds, Table(columns=()), options)
 
 
 def _print_pairs(evidence: dict[str, Any], certificate: Certificate, table: Table, options: Options) -> None:
@@ -138,7 +154,7 @@ def _print_costs(costs: CostFrontier, rewards: dict[str, Any], options: Options)
         print(f"{p['leaves']} leaves: nothing cheaper was found, at least {number_text(p['least'])}")
 
 
-def _print_leaves(evidence: dict[str, Any], certificate: Certificate, table: Table, options: Options) -> None:
+def _print_leaves(evidence: dict[str, Any], status: str, seconds: float, table: Table, options: Options) -> None:
     """Print the accuracy for each number of leaves on the front."""
     n = evidence["n"]
     points = [
@@ -146,7 +162,7 @@ def _print_leaves(evidence: dict[str, Any], certificate: Certificate, table: Tab
         for point in evidence["points"]
     ]
     if options["json"]:
-        record = {"n": n, "status": str(certificate.status), "seconds": certificate.seconds}
+        record = {"n": n, "status": status, "seconds": seconds}
         record |= {"points": points, "unsettled": evidence["unsettled"]} | weight_record(table)
         print(json.dumps(record, allow_nan=False))
         return

@@ -19,11 +19,11 @@ from trainer.cli.training import (
     add_dependence_flags,
     add_training_arguments,
     checked_parameters,
+    counts_of,
     read_data,
     run_training,
 )
-from trainer.counts.folder import holds_counts, read_counts
-from trainer.counts.train import METHOD as COUNTED
+from trainer.counts.folder import holds_counts
 from trainer.counts.train import train_counts
 from trainer.data.inspection import leak_warning, tree_warnings
 from trainer.errors import DataError, ParameterError
@@ -53,11 +53,6 @@ from trainer.tree.numbers import count_words
 ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Status.CANCELLED)]
 
 # these options need rows, so they are refused for counts
-NEED_ROWS = (
-    "test_share", "folds", "schema", "warm_start", "sha256", "proof", "killed", "progress", "group", "time", "weight", "ignore", "special",
-)  # fmt: skip
-
-
 HELP = "Train one tree on a CSV (also .gz), .xlsx, Parquet or Arrow file, or on a folder of counts (`count`)."
 
 
@@ -202,24 +197,8 @@ def _resume_clock(run: RecoveredRun, ended: Status, monitor: Monitor) -> None:
 
 def _train_from_counts(options: Options, interrupts: Interrupts) -> None:
     """Train from a folder of counts; raise ParameterError for options that need rows."""
+    counts = counts_of(options)
     method = get(options["method"])
-    if method.id != COUNTED:
-        raise ParameterError(
-            {
-                "method": f"'{method.id}' needs rows, and a folder of counts has none. Choose '{COUNTED}', or train on the table."
-            }
-        )
-    if options_of_rows := [name for name in NEED_ROWS if options[name]]:
-        raise ParameterError(
-            {options_of_rows[0]: "needs rows, and a folder of counts has none. Leave it out, or train on the table."}
-        )
-    counts = read_counts(options["data"])
-    if options["target"] not in (None, counts.questions.target):
-        raise ParameterError(
-            {
-                "target": f"the counts are for the target '{counts.questions.target}'. Use that target, or leave --target out."
-            }
-        )
     result = train_counts(counts, checked_parameters(method, options), name=options["name"])
     if options["output"]:
         save(result.model, options["output"])

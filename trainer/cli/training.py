@@ -20,6 +20,8 @@ from trainer.cli.reading_flags import (
     reading_of_file,
     unknown_policies,
 )
+from trainer.counts.folder import Counts, read_counts
+from trainer.counts.train import METHOD as COUNTED
 from trainer.data.parsing.codes import parse_codes, parse_meanings
 from trainer.data.reader import LoadReport, load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError
@@ -37,6 +39,12 @@ class TrainingData(NamedTuple):
     table: Table
     labels: Labels
     report: LoadReport
+
+
+# options of commands that also take counts
+NEED_ROWS = (
+    "test_share", "folds", "schema", "warm_start", "sha256", "proof", "killed", "progress", "group", "time", "weight", "ignore", "special",
+)  # fmt: skip
 
 
 def add_training_arguments(
@@ -88,6 +96,28 @@ def checked_parameters(method: Method, options: Options, **fixed: Any) -> dict[s
     if options.get("output"):
         _check_folder(options["output"])
     return raw
+
+
+def counts_of(options: Options) -> Counts:
+    """Read the folder of counts that DATA names; raise ParameterError for a method or options that need rows."""
+    if options["method"] != COUNTED:
+        raise ParameterError(
+            {
+                "method": f"'{options['method']}' needs rows, and a folder of counts has none. Choose '{COUNTED}', or use the table."
+            }
+        )
+    if options_of_rows := [name for name in NEED_ROWS if options.get(name)]:
+        raise ParameterError(
+            {options_of_rows[0]: "needs rows, and a folder of counts has none. Leave it out, or use the table."}
+        )
+    counts = read_counts(options["data"])
+    if options["target"] not in (None, counts.questions.target):
+        raise ParameterError(
+            {
+                "target": f"the counts are for the target '{counts.questions.target}'. Use that target, or leave --target out."
+            }
+        )
+    return counts
 
 
 def read_data(options: Options) -> TrainingData:

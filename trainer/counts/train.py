@@ -78,15 +78,15 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     settings = counted_settings(parameters or {}, asked=counts.questions.asked, depth=counts.depth)
     low, high = counts.total
     objective = counted_objective(
-        settings, _names(counts), low[:, 0], rows=counts.rows, suppressed=bool(counts.suppress)
+        settings, setting_names(counts), low[:, 0], rows=counts.rows, suppressed=bool(counts.suppress)
     )
-    search = _search(counts, settings, low, high, objective.gains)
+    search = tree_search(counts, settings, low, high, objective.gains)
     best = search.best
     leaves = cheapest(best, objective.price, settings["max_leaves"])
     if best.correct[leaves - 1] < 0:
         raise InfeasibleError(f"No tree has {settings['min_leaf']} rows or more in each leaf. Set a lower min_leaf.")
     tree = tree_of(search.shape(leaves), counts, objective)
-    upper = best if high is low else _search(counts, settings, high, low).best
+    upper = best if high is low else tree_search(counts, settings, high, low).best
     certificate = _certificate(counts, method, settings, tree, objective, upper, time.monotonic() - start)
     claim = certificate.to_json()
     metrics: dict[str, Any] = {"train": _judge(tree, counts, None) | _cost_metrics(tree, objective)}
@@ -153,20 +153,22 @@ def counted_settings(parameters: Mapping[str, Any], *, asked: Mapping[str, Any],
 
 def _allowed_questions(counts: Counts, settings: Settings) -> BoolArray:
     """Return the mask of the allowed questions; raise ParameterError for a forbidden column that does not exist."""
-    names = _names(counts)
+    names = setting_names(counts)
     banned = {names.column(name, "forbidden") for name in split_items(settings["forbidden"])}
     features = counts.questions.encoding.features
     return np.array([names.columns[feature.column] not in banned for feature in features], bool)
 
 
-def _names(counts: Counts) -> SettingNames:
+def setting_names(counts: Counts) -> SettingNames:
+    """Return the columns and classes that settings may name."""
     columns = tuple(column.name for column in counts.questions.encoding.schema)
     return SettingNames(columns=columns, classes=counts.questions.classes)
 
 
-def _search(
+def tree_search(
     counts: Counts, settings: Settings, low: CountArray, other: CountArray, gains: CountArray | None = None
 ) -> TreeSearch:
+    """Return the search over all trees of the settings; `low` are its counts, and `other` their opposite bounds."""
     return TreeSearch(
         own=low,
         other=other,
@@ -286,7 +288,7 @@ def cross_validate(
             ended = f"fold {fold + 1} of {counts.folds} has no rows to judge or to train on"
             return {"folds": counts.folds, "finished": fold, "accuracies": accuracies, "ended": ended}, trees
         trained = objective.of_rows(training_counts[:, 0])
-        search = _search(counts, settings, training_counts, training_counts, trained.gains)
+        search = tree_search(counts, settings, training_counts, training_counts, trained.gains)
         leaves = cheapest(search.best, trained.price, settings["max_leaves"])
         tree = tree_of(search.shape(leaves), _without(counts, training_counts), trained)
         judged = _judge(tree, counts, fold)

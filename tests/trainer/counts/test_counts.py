@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -14,12 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.trainer.counts.tables import KEY, TARGET, counted, random_rows, write_rows
+from trainer.certificate import Evidence
 from trainer.check.recount import verdict, verify
+from trainer.cli.dispatch import main
 from trainer.counts import collect, files
 from trainer.counts.collect import CountRequest
 from trainer.counts.collect import count as count_source
 from trainer.counts.files import FileSource
 from trainer.counts.folder import NUMBERS, Counts, merge, read_counts, suppress_small, write_counts
+from trainer.counts.frontier import leaf_frontier
 from trainer.counts.kernels import add_counts
 from trainer.counts.recount import recount
 from trainer.counts.sets import number_of_sets, pair_places, place
@@ -28,6 +32,7 @@ from trainer.data.reader import load
 from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.kernels.bits import pack_bits
 from trainer.sklearn_api.estimators import CartClassifier, ExactTreeClassifier
+from trainer.training.cost_frontier import cost_frontier
 from trainer.training.run import TrainRequest, train
 from trainer.tree.file import write
 
@@ -504,6 +509,71 @@ def test_least_cost_from_counts_is_that_of_rows(tmp_path, count, classes):
         path = write_rows(random_rows(rng, classes=classes), tmp_path / f"{seed}.csv")
         solved += check_costs_of_rows(path, tmp_path / str(seed), rng, 1 + seed % 3, classes)
     assert solved > count
+
+
+def test_frontier_from_counts_is_that_of_rows(tmp_path, count):
+    for seed in range(2 * count):
+        rng = np.random.default_rng([seed, 11])
+        path = write_rows(random_rows(rng, classes=2 + seed % 2), tmp_path / f"{seed}.csv")
+        depth = 1 + seed % 3
+        counts = counted(path, tmp_path / str(seed), depth=depth)
+        settings = {"leaf_penalty": 0.0, "max_leaves": 2**depth}
+        certificate = of_rows(path, depth, **settings).certificate
+        expected = next(e for e in certificate.evidence if e["kind"] == Evidence.LEAF_FRONTIER)
+        found = leaf_frontier(counts, {"depth": depth, **settings})
+        assert found.status == "optimal"
+        assert [p["leaves"] for p in found.evidence["points"]] == [p["leaves"] for p in expected["points"]]
+        for point, of_row in zip(found.evidence["points"], expected["points"], strict=True):
+            assert (point["correct"], point["bound"]) == (of_row["correct"], of_row["bound"]), seed
+            leaves = [node for node in point["tree"] if "class" in node]
+            names = counts.questions.classes
+            assert len(leaves) == point["leaves"]
+            assert sum(node["counts"][names.index(node["class"])] for node in leaves) == point["correct"]
+        priced = settings | {"costs": random_costs(rng, 2 + seed % 2), "cost_unit": "EUR", "depth": depth}
+        try:
+            costs = leaf_frontier(counts, priced).costs()
+        except ParameterError:  # all answers cost the same
+            continue
+        table, labels, _ = load(path, target=TARGET, ignore=[KEY])
+        of_table = cost_frontier(
+            TrainRequest(table=table, labels=labels, method="exact", parameters=priced | {"bins": 4})
+        )
+        assert costs.best_constant == of_table.best_constant
+        assert costs.floor == of_table.floor
+        keys = ("leaves", "cost", "least", "proved")
+        assert [[p[k] for k in keys] for p in costs.points] == [[p[k] for k in keys] for p in of_table.points], seed
+
+
+def test_frontier_of_secret_counts_holds_the_true_one(tmp_path, count):
+    for seed in range(count):
+        path = write_rows(random_rows(np.random.default_rng(seed)), tmp_path / f"{seed}.csv")
+        whole = counted(path, tmp_path / str(seed))
+        true = {p["leaves"]: p["correct"] for p in leaf_frontier(whole).evidence["points"]}
+        secret = leaf_frontier(suppress_small(whole, 4)).evidence
+        bounds = {p["leaves"]: p["bound"] for p in secret["points"] + secret["unsettled"]}
+        correct = {p["leaves"]: p["correct"] for p in secret["points"]}
+        for leaves in range(1, 9):
+            best = max(n for size, n in true.items() if size <= leaves)
+            assert max(n for size, n in bounds.items() if size <= leaves) >= best
+            assert max(n for size, n in correct.items() if size <= leaves) <= best
+
+
+def test_frontier_command_reads_a_folder_of_counts(tmp_path, capsys):
+    path = write_rows(random_rows(np.random.default_rng(4)), tmp_path / "rows.csv")
+    counted(path, tmp_path / "counts", depth=2)
+    folder = str(tmp_path / "counts")
+    for costs in ([], ["--cost", "c0>c1=5", "--cost-unit", "EUR"]):
+        assert main("octweb", ["frontier", folder, "--method", "exact", "--depth", "2", *costs, "--json"]) == 0
+        record = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert record["status"] == "optimal"
+        assert all(point["proved"] for point in record["points"])
+        assert main("octweb", ["frontier", folder, "--method", "exact", "--depth", "2", *costs]) == 0
+        assert "yes" in capsys.readouterr().out
+    assert main("octweb", ["frontier", folder, "--method", "exact", "--depth", "3"]) != 0
+    assert "at most 2" in capsys.readouterr().err
+    assert main("octweb", ["frontier", folder, "--method", "odt", "--depth", "2"]) != 0
+    assert main("octweb", ["frontier", str(path), "--method", "exact", "--depth", "2"]) != 0
+    assert "name the column" in capsys.readouterr().err
 
 
 @pytest.mark.slow
