@@ -169,6 +169,7 @@ def _check_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> l
         claims.status(model),
         *check_sizes(model),
         *claims.gap(model["certificate"]),
+        *claims.single_question(model),
     ]
     if any(f.verdict == "refuted" for f in findings):
         return [*findings, unjudged_finding(REST, "The count differs from the file.")]

@@ -414,6 +414,23 @@ def _unknown_finding(name: str) -> Finding:
     return unjudged_finding(name, "This checker does not know this member, so it was not checked.")
 
 
+def single_question(model: dict[str, Any]) -> list[Finding]:
+    """Check the rows that the best single question was judged on: those of the metrics, with no more correct ones.
+
+    Its tree is not in the file, so the correct rows themselves are taken on trust.
+    """
+    stated = model["certificate"].get("single_question") or {}
+    metrics = model.get("metrics") or {}
+    judged = [(metrics.get(name) or {}).get("n") for name in ("test", "cross_validation")]
+    correct, n = (stated.get(name) for name in ("correct", "n"))
+    if not stated or (type(correct) is int and type(n) is int and 0 <= correct <= n and n in judged):
+        return []
+    words = (
+        f"It says that {str(correct)[:40]} of {str(n)[:40]} unseen rows are right; the metrics judge another number."
+    )
+    return [recount_finding("single question", False, words)]
+
+
 def provenance(model: dict[str, Any]) -> list[Finding]:
     """Return the finding on the origin of the file, which no check of rows can confirm."""
     stated = [name for name in ASIDE.split() if model["certificate"].get(name) not in (None, "", {}, 0)]

@@ -353,7 +353,10 @@ def _read_roles(model: dict[str, Any], labels: np.ndarray, file_rows: int, depen
         raise TypeError("a member of 'rows' has a wrong type")
     role = np.array(["012".index(sign) for sign in record.get("held_out") or "0" * n])
     fold = np.array([-1 if sign == "-" else FOLD_SIGNS.index(sign) for sign in record.get("folds") or "-" * n])
-    weights = np.array(record.get("weights") or [1] * n, np.int64)
+    listed_weights = record.get("weights") or [1] * n
+    if not all(type(weight) is int for weight in listed_weights):
+        raise TypeError("a weight of 'rows' is not a whole number")
+    weights = np.array(listed_weights, np.int64)
     sizes = {len(role), len(fold), len(weights), int(record["used"])}
     if sizes != {n}:
         words = f"The model lists {record['used']} rows, the file has {n} without gaps."

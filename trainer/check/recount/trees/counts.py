@@ -242,6 +242,11 @@ def check_metrics(model: dict[str, Any], data: TableRows, counts: Counts) -> lis
         name: confusion_of(model, model["nodes"], node_counts_of_part)
         for name, node_counts_of_part in part_counts.items()
     }
+    numbers = {"train": int(data.trains.sum()), "test": int(data.held_out.sum())}
+    for name in part_counts:
+        if stated[name].get("rows", numbers[name]) != numbers[name]:
+            words = f"{numbers[name]} rows of positive weight are counted, not {str(stated[name]['rows'])[:40]}."
+            return [recount_finding(f"metrics {name}", False, words)]
     return [check_metric(f"metrics {name}", stated[name], table) for name, table in tables.items()]
 
 

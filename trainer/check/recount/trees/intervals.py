@@ -74,7 +74,7 @@ def _interval_finding(model: dict[str, Any], data: TableRows, name: str, record:
         return recount_finding(claim, True, words)
     width = expected[1] - expected[0]
     holds = len(stated) == 2 and all(abs(a - b) <= NEAR * width + 1e-9 for a, b in zip(stated, expected, strict=True))
-    return recount_finding(claim, holds, words)
+    return recount_finding(claim, holds and stated[0] >= 0 and stated[1] <= 1, words)
 
 
 def _cost_finding(model: dict[str, Any], data: TableRows, name: str, record: dict[str, Any], kind: str) -> Finding:
@@ -103,6 +103,12 @@ def _cost_finding(model: dict[str, Any], data: TableRows, name: str, record: dic
         return recount_finding(claim, expected is stated, words)
     width = expected[1] - expected[0]
     holds = len(stated) == 2 and all(abs(a - b) <= NEAR * width + 1e-9 for a, b in zip(stated, expected, strict=True))
+    holds = holds and stated[0] >= least
+    # the tolerance must not decide whether the tree saves anything
+    if holds and any(abs(a) > 1e-9 and (a > 0) != (b > 0) for a, b in zip(stated, expected, strict=True)):
+        return unjudged_finding(
+            claim, f"{words} It is {expected[0]:.6g} to {expected[1]:.6g}, so an end has the other sign."
+        )
     return recount_finding(claim, holds, words)
 
 
@@ -194,6 +200,9 @@ def _student(freedom: int) -> float:
 def _by_fold_finding(model: dict[str, Any], data: TableRows, folds: list[dict[str, Any]]) -> Finding:
     """Check the numbers of rows, groups and rows of each class in each fold."""
     claim = "folds counted"
+    number = int(data.fold.max()) + 1
+    if len(folds) != number:
+        return recount_finding(claim, False, f"The rows have {number} folds, and {len(folds)} are listed.")
     for f, record in enumerate(folds):
         rows = take_rows(data.rows, data.fold == f)
         counted: dict[str, Any] = {"rows": len(rows), "training_rows": int(data.trains_for(f).sum())}
