@@ -220,10 +220,10 @@ def own_targets(process: psutil.Process, base: str, setup: dict[str, str], n: in
     ]
 
 
-def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Set up a fresh installation with one approved model.
+def prepare(folder: Path, setup: str = SETUP) -> tuple[dict[str, str], dict[str, str]]:
+    """Set up a fresh installation with the approved models of a setup script.
 
-    Returns its environment variables, and a dictionary with token and model id.
+    Returns its environment variables, and the dictionary that the script prints, with token and model ids.
     """
     environment = os.environ | {
         "OCTWEB_DATA_DIR": str(folder / "data"),
@@ -237,7 +237,7 @@ def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     (folder / "data").mkdir(exist_ok=True)
     subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environment, cwd=ROOT, check=True)
     process = subprocess.run(
-        [sys.executable, "-c", SETUP, str(ROOT), str(document)], env=environment, cwd=ROOT, check=True,
+        [sys.executable, "-c", setup, str(ROOT), str(document)], env=environment, cwd=ROOT, check=True,
         capture_output=True, text=True,
     )  # fmt: skip
     return environment, json.loads(process.stdout.splitlines()[-1])
