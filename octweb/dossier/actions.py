@@ -174,6 +174,18 @@ def approval_dossier(model: TreeModel) -> ModelDossier | None:
     return finished.exclude(file="").order_by("-created").first()
 
 
+def approval_absence_words(model: TreeModel) -> str:
+    """Return why the approval of a model has no finished dossier, and what to do."""
+    last = ModelDossier.objects.filter(model=model, approval__isnull=False).order_by("-created").first()
+    if last is not None and last.status not in FINISHED:
+        return "The dossier of the approval is not finished. Call again in half a minute."
+    if last is not None:
+        return "The dossier of the approval could not be made. The next dossier that the owner makes belongs to it."
+    if model.events.filter(after=State.APPROVED).exists():
+        return "The approval of this model made no dossier; those of older releases made none. Leave 'of' out to get the latest dossier."
+    return "This model was never approved. Leave 'of' out to get the latest dossier."
+
+
 def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
     """Return a dossier in one of FORMATS, and record the export.
 

@@ -133,10 +133,7 @@ def _approval_response(request: Request, model: TreeModel, form: str) -> HttpRes
         raise ValidationError({"of": f"'{of[:40]}' is not 'approval'. Leave it out to get the latest dossier."})
     job = actions.approval_dossier(model)
     if job is None:
-        raise NotFound(
-            actions.absence_words(model)
-            or "No approval of this model has made a dossier yet. Call again in half a minute, or without 'of'."
-        )
+        raise NotFound(actions.absence_words(model) or actions.approval_absence_words(model))
     return answer(job, model, form, actions.content(job, form, by=request.user))
 
 

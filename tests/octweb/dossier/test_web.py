@@ -274,6 +274,25 @@ def test_model_without_rows_says_that_no_dossier_will_come(model, owner, staff, 
     assert "there can be no dossier" in answer.content.decode()
 
 
+def test_absent_dossier_of_an_approval_says_why(model, owner, staff, client_of):
+    """Only a dossier that will come asks for another call. Approvals of older releases made none."""
+    api = client_of(owner)
+
+    def words():
+        answer = api.get(f"/api/v1/models/{model.pk}/dossier/?of=approval")
+        assert answer.status_code == 404
+        return answer.json()["detail"]
+
+    assert "never approved" in words()
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff, reason="read")
+    assert "Call again" in words()
+    ModelDossier.objects.update(status="failed")
+    assert "could not be made" in words()
+    ModelDossier.objects.all().delete()
+    assert "older releases made none" in words()
+
+
 def test_failed_dossier_of_an_approval_is_made_again(model, owner, staff):
     registry.ask_for_approval(model, by=owner, reason="x")
     registry.approve(model, by=staff, reason="read")
