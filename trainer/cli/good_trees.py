@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from dataclasses import asdict
 from typing import Any
 
 from trainer.cli.command import Options
@@ -13,12 +14,15 @@ from trainer.cli.training import (
     add_training_arguments,
     add_weight_flag,
     checked_parameters,
+    counts_of,
     read_data,
     run_training,
     weight_record,
 )
+from trainer.counts.folder import holds_counts
+from trainer.counts.good_trees import count_good_trees
 from trainer.errors import ParameterError
-from trainer.families.exact.rashomon.chosen import RATES
+from trainer.families.exact.rashomon.chosen import RATES, amount
 from trainer.registry import get
 from trainer.table import Table
 from trainer.training.rewarded import as_costs, best_reward, best_reward_sentence
@@ -28,11 +32,19 @@ from trainer.tree.file import read_model
 from trainer.workbench.good_trees import GoodRequest
 from trainer.workbench.requests import WorkbenchSession, good_trees_method
 
+# options that a count from counts does not support
+NEED_ROWS = (
+    "slack_cost", "must", "without", "max_leaves", "recall", "difference", "groups", "favoured", "agrees_with",
+    "agree_rows", "sample", "distinct",
+)  # fmt: skip
+UNKNOWN = ("answers", "trees", "columns", "rows")  # members of the record that a count from counts leaves out
+LEFT = f"left (counts): {', '.join(UNKNOWN)}"
+
 HELP = "Count and list the trees that are nearly as good as the best one on a CSV (also .gz), .xlsx, Parquet or Arrow file."
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_training_arguments(parser)
+    add_training_arguments(parser, target_required=False)  # a folder of counts already names its target
     add_weight_flag(parser)
     parser.add_argument("--method", default=good_trees_method().id, choices=[good_trees_method().id])
     slack = parser.add_mutually_exclusive_group(required=True)
@@ -96,10 +108,31 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     exit_with_parent()
-    return run_training(_count, options)
+    return run_training(_count_from_counts if holds_counts(options["data"]) else _count, options)
+
+
+def _count_from_counts(options: Options, interrupts: Interrupts) -> None:
+    """Print the number of good trees of a folder of counts; what needs rows is null in the record."""
+    if refused := [name for name in NEED_ROWS if options[name]]:
+        raise ParameterError({refused[0]: "is not supported with counts. Leave it out, or use the table."})
+    counts = counts_of(options)
+    slack, slack_rows = (
+        None if options[name] is None else amount(options[name], name) for name in ("slack", "slack_rows")
+    )
+    raw = checked_parameters(get(options["method"]), options)
+    good = count_good_trees(counts, raw, slack=slack, slack_rows=slack_rows)
+    if options["json"]:
+        print(json.dumps(asdict(good) | dict.fromkeys(UNKNOWN) | {"status": LEFT}, allow_nan=False))
+        return
+    print(f"{good.count:,} trees with objective {good.limit:.6g} to {good.optimum:.6g}")
+    print(f"{good.count_without_idle:,} of them ask no idle question")
+    for question, number in good.first_questions.items():
+        print(f"{number:>12,} ask first: {question}")
 
 
 def _count(options: Options, interrupts: Interrupts) -> None:
+    if not options["target"]:
+        raise ParameterError({"target": "name the column to predict."})
     good_request = GoodRequest(
         slack=options["slack"],
         slack_rows=options["slack_rows"],

@@ -77,12 +77,12 @@ class TreeSearch:
     def best(self) -> BestByLeaves:
         """The best trees of all numbers of leaves that the depth allows."""
         if self.depth == 3:
-            return self._best_of_three(self._root)
-        return self._best_of_two(self._root, self.depth)
+            return self._best_of_three(self.root)
+        return self._best_of_two(self.root, self.depth)
 
     def shape(self, leaves: int) -> Shape:
         """Return a best tree with at most this number of leaves."""
-        return self._shape(self._root, self.depth, leaves, self.best)
+        return self._shape(self.root, self.depth, leaves, self.best)
 
     def _best_of_two(self, node: Counted, depth: int) -> BestByLeaves:
         """Return the best trees of depth 0, 1 or 2."""
@@ -136,7 +136,7 @@ class TreeSearch:
         choices: list[Choice] = [(int(self._won(node.own.total)), None)]
         choices += [(2 * IMPOSSIBLE, None)] * 7
         for question in np.flatnonzero(self.allowed).tolist():
-            sides = [self._best_of_two(side, 2) for side in self._sides(node, question, 3)]
+            sides = [self._best_of_two(side, 2) for side in self.sides(node, question, 3)]
             for no, won_no in enumerate(sides[0].correct, 1):
                 for yes, won_yes in enumerate(sides[1].correct, 1):
                     if won_no + won_yes > choices[no + yes - 1][0]:
@@ -149,11 +149,12 @@ class TreeSearch:
         if root is None:
             return -1
         question, no, yes = root
-        side_no, side_yes = self._sides(node, question, depth)
+        side_no, side_yes = self.sides(node, question, depth)
         return question, self._shape(side_no, depth - 1, no), self._shape(side_yes, depth - 1, yes)
 
     @cached_property
-    def _root(self) -> Counted:
+    def root(self) -> Counted:
+        """The counts of all rows."""
         root_counts = self._end(self.own)
         return Counted(own=root_counts, other=root_counts if self.other is self.own else self._end(self.other))
 
@@ -167,7 +168,7 @@ class TreeSearch:
         )
         return End(total=counts[:, 0], one=one, two=two)
 
-    def _sides(self, node: Counted, question: int, depth: int) -> tuple[Counted, Counted]:
+    def sides(self, node: Counted, question: int, depth: int) -> tuple[Counted, Counted]:
         """Return the counts of the no and yes sides of a node; pairs are counted only below the root of depth 3."""
         yes_counts = self._yes(node.own, self.own, question, depth)
         if node.other is node.own:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from trainer.counts.collect import count as count_source
 from trainer.counts.files import FileSource
 from trainer.counts.folder import NUMBERS, Counts, merge, read_counts, suppress_small, write_counts
 from trainer.counts.frontier import leaf_frontier
+from trainer.counts.good_trees import count_good_trees
 from trainer.counts.kernels import add_counts
 from trainer.counts.recount import recount
 from trainer.counts.sets import number_of_sets, pair_places, place
@@ -35,6 +37,8 @@ from trainer.sklearn_api.estimators import CartClassifier, ExactTreeClassifier
 from trainer.training.cost_frontier import cost_frontier
 from trainer.training.run import TrainRequest, train
 from trainer.tree.file import write
+from trainer.workbench.good_trees import GoodRequest
+from trainer.workbench.requests import WorkbenchSession
 
 SETTINGS = ("leaf_penalty", "max_leaves", "min_leaf", "forbidden")
 
@@ -542,6 +546,48 @@ def test_frontier_from_counts_is_that_of_rows(tmp_path, count):
         assert costs.floor == of_table.floor
         keys = ("leaves", "cost", "least", "proved")
         assert [[p[k] for k in keys] for p in costs.points] == [[p[k] for k in keys] for p in of_table.points], seed
+
+
+def test_number_of_good_trees_is_that_of_rows(tmp_path, count):
+    for seed in range(2 * count):
+        rng = np.random.default_rng([seed, 13])
+        empty = seed % 3 == 1
+        path = write_rows(random_rows(rng, classes=2 + seed % 2, empty=empty), tmp_path / f"{seed}.csv")
+        depth = 1 + seed % 3
+        settings = {"depth": depth, "leaf_penalty": float(rng.choice([0, 0.01, 0.03]))}
+        if seed % 4 == 1:
+            settings["min_leaf"] = 3
+        if seed % 4 == 2:
+            settings["forbidden"] = "b"
+        slack = {"slack_rows": "2.5"} if seed % 2 else {"slack": "0.2"}
+        counts = counted(path, tmp_path / str(seed), depth=depth)
+        table, labels, _ = load(path, target=TARGET, ignore=[KEY])
+        request = TrainRequest(table=table, labels=labels, method="exact", parameters=settings | {"bins": 4})
+        session = WorkbenchSession(request)
+        expected = session.good_trees(GoodRequest(**slack), session.monitor(), None)
+        found = count_good_trees(counts, settings, **{name: Fraction(text) for name, text in slack.items()})
+        assert (found.count, found.count_without_idle) == (expected["count"], expected["count_without_idle"]), seed
+        assert found.optimum == pytest.approx(expected["optimum"], abs=1e-12)
+        assert found.limit == pytest.approx(expected["limit"], abs=1e-12)
+        assert found.count - sum(found.first_questions.values()) in (0, 1)  # the tree of one leaf asks nothing
+        if not empty:  # the record of the rows has one text for questions that differ in their empty cells
+            assert sorted(found.first_questions.values()) == sorted(expected["first_questions"].values())
+
+
+def test_good_trees_command_reads_a_folder_of_counts(tmp_path, capsys):
+    path = write_rows(random_rows(np.random.default_rng(4)), tmp_path / "rows.csv")
+    counted(path, tmp_path / "counts", depth=2)
+    command = ["good-trees", str(tmp_path / "counts"), "--depth", "2", "--leaf-penalty", "0.01", "--slack-rows", "2"]
+    assert main("octweb", [*command, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert record["count"] >= record["count_without_idle"] > 0
+    assert record["rows"] is None
+    assert record["status"].startswith("left")
+    assert main("octweb", command) == 0
+    assert "ask first" in capsys.readouterr().out
+    for refused in (["--must", "a"], ["--cost", "c0>c1=5"], ["--depth", "3"]):
+        assert main("octweb", [*command, *refused]) != 0
+    assert main("octweb", ["good-trees", str(path), "--slack", "0.1"]) != 0
 
 
 def test_frontier_of_secret_counts_holds_the_true_one(tmp_path, count):
