@@ -22,6 +22,8 @@ RATES = ("fairness_column", "fairness_class", "fairness_delta")
 # parameters of both searches
 SHARED = ("depth", *LIMITS, *RATES, "forbidden", "forbidden_pairs", "optimal_trees", "memory_limit", "threads")
 MOST_QUESTIONS = 1000  # thresholds that the checkers read
+PAIRED_DEPTH = 2  # up to this depth they count one table of pairs, and read MOST_PAIRED thresholds
+MOST_PAIRED = 2400
 MOST_SEARCHED = 3000  # thresholds; 14,000 of them took 2 GB and more than nine minutes at depth two
 FEW_QUESTIONS = 600  # thresholds of a search for a better tree, if all of them are too many
 
@@ -135,12 +137,13 @@ def solve_questions(problem: Problem, settings: Settings, monitor: Monitor) -> S
 def prove_questions(problem: Problem, settings: Settings, stop: Callable[[], bool]) -> ProofSteps | None:
     """Return the steps that prove the optimum under the restrictions; None if stopped or too large.
 
-    Raises NotProved for more than MOST_QUESTIONS thresholds.
+    Raises NotProved for more thresholds than the checkers read.
     """
     method, questions, search_settings = _exact_search(problem, settings)
-    if _count_thresholds(problem, questions) > MOST_QUESTIONS:
+    most = MOST_PAIRED if settings["depth"] <= PAIRED_DEPTH else MOST_QUESTIONS
+    if (number := _count_thresholds(problem, questions)) > most:
         raise NotProved(
-            f"Restrictions are proved with at most {MOST_QUESTIONS:,} thresholds of all columns together, and there are more."
+            f"Restrictions are proved with at most {most:,} thresholds of all columns together, and there are {number:,}."
         )
     solution = _solve_unless_stopped(method, questions, search_settings, StoppedMonitor(stop))
     return None if solution is None or solution.proof is None else solution.proof(stop)

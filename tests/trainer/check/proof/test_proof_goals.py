@@ -21,6 +21,7 @@ from trainer.check.recount.proof import check_model_proof
 from trainer.check.recount.table.rows import load
 from trainer.errors import TrainerError
 from trainer.goal import Goal
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 
 METHODS = ("exact", "exact-numeric")
 
@@ -144,6 +145,26 @@ def test_checkers_agree_on_changed_proofs_of_few_goals(tmp_path):
 @seeds(300)
 def test_checkers_agree_on_changed_proofs_of_goals(tmp_path, seed):
     check_both_checkers(tmp_path, [(seed, METHODS[seed % 2], GOALS[seed // 2 % 2])], 25)
+
+
+@pytest.mark.slow
+def test_goal_with_more_than_1000_thresholds_is_proved(tmp_path):
+    """With a price of leaves, each threshold is a yes/no question; both checkers count their pairs."""
+    rng = np.random.default_rng(1)
+    values = rng.permutation(1050) / 1000
+    wrong = rng.random(1050) < 0.2
+    codes = ((values > 0.6) ^ wrong).astype(np.int32)
+    schema = ColumnSchema(name="x", kind=ColumnKind.NUMERIC)
+    table = Table(columns=(Column(schema=schema, values=values),), row_numbers=np.arange(len(values)))
+    labels = Labels(name="y", classes=("no", "yes"), codes=codes)
+    asked = {"depth": 2, "goal": "f1", "positive": "yes", "leaf_penalty": 0.05, "min_leaf": 3}
+    _file(table, labels, asked, tmp_path, "exact-numeric", proof=tmp_path / "proof.jsonl.gz")
+    document = json.loads((tmp_path / "model.json").read_text())
+    rows = load(tmp_path / "rows.csv", document).training
+    found, _ = check_model_proof(document, rows, tmp_path / "proof.jsonl.gz")
+    assert [f.verdict for f in found] == ["proved"]
+    text = "\n".join(map(json.dumps, read_lines(tmp_path / "proof.jsonl.gz")))
+    assert page([(json.dumps(document), text, (tmp_path / "rows.csv").read_text())]) == [True]
 
 
 def test_proof_of_another_goal_is_not_enough(tmp_path):
