@@ -1,0 +1,1 @@
+"""Small data folders of earlier versions, and the script that makes one."""
