@@ -28,6 +28,7 @@ from octweb.batch.tasks import predict_batch
 from octweb.jobs.models import RunStatus
 from octweb.registry.lifecycle import actions
 from octweb.registry.prediction.request_bodies import ARROW_STREAM
+from tests.trainer.oracles.pmml_text import PmmlTree
 from trainer.cli import dispatch
 from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import ColumnParsing
@@ -38,6 +39,7 @@ from trainer.prediction.predict_file import predict_file
 from trainer.table import ColumnKind, UnknownPolicy
 from trainer.tree.export.code import to_python, to_sql
 from trainer.tree.export.onnx import input_names, to_onnx
+from trainer.tree.export.pmml import to_pmml
 from trainer.tree.file import from_json, read_model
 
 ROWS = 24
@@ -216,11 +218,12 @@ def is_categorical(column) -> bool:
 class Doors:
     """All interfaces to a model. Each returns the leaves of a frame's rows, or REFUSED."""
 
-    def __init__(self, classifier, model, client, folder) -> None:
+    def __init__(self, classifier, model, client, folder, *, file=None) -> None:
         self.classifier = classifier
         self.model = model
         self.client = client
         self.folder = folder
+        self._own_file = file
 
     def estimator(self, frame):
         with warnings.catch_warnings():
@@ -250,7 +253,7 @@ class Doors:
 
     @property
     def file(self):
-        return from_json(json.loads(self.model.document))
+        return self._own_file or from_json(json.loads(self.model.document))
 
     def rows(self, frame):
         answer = self._post(f"/api/v1/models/{self.model.pk}/predict/", {"rows": records_of(frame)})
@@ -322,6 +325,11 @@ class Doors:
             inputs[name] = np.array(texts, object) if is_categorical(tree.schema[j]) else np.array(numbers, np.float64)
         session = onnxruntime.InferenceSession(to_onnx(tree, "columns"), providers=["CPUExecutionProvider"])
         return session.run(["leaf"], {name: cells.reshape(-1, 1) for name, cells in inputs.items()})[0].tolist()
+
+    def pmml_export(self, rows):
+        tree = PmmlTree(to_pmml(self.file.tree))
+        leaves = [tree.leaf(row) for row in rows]
+        return REFUSED if None in leaves else leaves
 
     def contract_cells(self, frame) -> list[dict]:
         """Return the rows as programs get them: categories in the spelling of the contract, and numbers as floats."""
@@ -413,7 +421,7 @@ class Doors:
             for j in tree.used_columns
         ):
             # programs answer "no" for an empty cell that the model refuses, as the page on exports says
-            found |= {name: getattr(self, name)(cells) for name in ("python_export", "sql_export")}
+            found |= {name: getattr(self, name)(cells) for name in ("python_export", "sql_export", "pmml_export")}
             if not tree.unknown_refused:
                 found["onnx_export"] = self.onnx_export(cells)
         for name in ("invocations_csv", "mlflow"):

@@ -5,6 +5,14 @@ There are 386 frames of 11 kinds of columns.
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -13,12 +21,16 @@ from tests.octweb.serving.frames import (
     CHOICES,
     ODD,
     REFUSED,
+    Doors,
     cells_of,
+    fitted_on,
     forms_of,
     trained_on,
 )
 from tests.octweb.serving.training_doors import TARGET, by_api, by_command, by_page, training_file
 from trainer.data.reader import load
+from trainer.tree.export.pmml import to_pmml
+from trainer.tree.file import read_model
 
 pytestmark = pytest.mark.django_db
 
@@ -62,6 +74,34 @@ def test_frames_get_one_answer_at_every_door(kind, options, open_doors):
     frames = forms_of(cells_of(kind, 1))
     assert len(frames) >= 13
     assert_one_answer(open_doors(kind, options), frames, kind, options)
+
+
+@pytest.mark.slow
+def test_jpmml_answers_frames_like_estimator(tmp_path):
+    """Java starts once for all documents, so this is a test of its own."""
+    if shutil.which("java") is None or importlib.util.find_spec("jpmml_evaluator") is None:
+        pytest.skip("needs Java and the package jpmml-evaluator")
+    expected = {}
+    for kind, strict in itertools.product(CHOICES, (False, True)):
+        options = {"missing": "refuse", "unknown": "refuse"} if strict else {}
+        classifier = fitted_on(kind, options | ({"missing": "learn"} if "gaps" in kind else {}))
+        classifier.save(tmp_path / "model.json")
+        doors = Doors(classifier, None, None, tmp_path, file=read_model(tmp_path / "model.json"))
+        for form, frame in forms_of(cells_of(kind, 1)).items():
+            cells = doors.contract_cells(frame)
+            if any(cell is None for row in cells for cell in row.values()) and "gaps" not in kind:
+                continue  # programs answer "no" for an empty cell that the model refuses
+            name = f"{kind} {strict} {form}"
+            (tmp_path / f"{name}.pmml").write_text(to_pmml(doors.file.tree), encoding="utf-8")
+            (tmp_path / f"{name}.rows.json").write_text(json.dumps(cells))
+            expected[name] = doors.estimator(frame)
+    reader = Path(__file__).parents[2] / "trainer" / "oracles" / "pmml_reader.py"
+    process = subprocess.run([sys.executable, str(reader), str(tmp_path)], capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr[-2000:]
+    assert len(expected) > 300
+    for name, leaves in expected.items():
+        rows = json.loads((tmp_path / f"{name}.out.json").read_text())
+        assert (REFUSED if None in rows else [int(row["leaf"]) for row in rows]) == leaves, name
 
 
 BATCHES = [("codes", {}), ("text with gaps", {"unknown": "refuse"}), ("truths as text", {})]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
+from tests.trainer.oracles.pmml_text import PmmlTree
 from tests.trainer.random_trees import cells, naive_leaf, random_tree
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
@@ -53,6 +54,15 @@ def test_jpmml_reaches_same_node_with_same_label_and_shares(tmp_path):
             assert values[1:-1] == pytest.approx(tree.probabilities[expected].tolist(), abs=1e-12)
             rows += 1
     assert rows > 1000
+
+
+@seeds(60)
+def test_small_reader_reaches_same_leaf(seed):
+    """The tests of frames ask this reader, so it must read all kinds of splits as jpmml does."""
+    tree, matrix = random_tree(seed, rows=15)
+    reader = PmmlTree(to_pmml(tree))
+    for row in matrix[~np.isinf(matrix).any(axis=1)]:
+        assert reader.leaf(cells(tree, row)) == naive_leaf(tree, row)
 
 
 def write(folder: Path, name: str, tree: Tree, matrix: np.ndarray) -> str:
