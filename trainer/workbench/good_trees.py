@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -192,13 +193,15 @@ class GoodRecord:
             return None
 
     def _first(self) -> dict[str, int]:
+        """Return the number of trees by the text of the root question; questions with equal texts are added up."""
         questions = self.bench.space.questions
         counts = sorted(self.good.first_questions.items(), key=lambda item: -item[1])
-        short = [questions.text(q) for q, _ in counts]
-        return {
-            text if short.count(text) == 1 else questions.wish(q): number
-            for text, (q, number) in zip(short, counts, strict=True)
-        }
+        short = Counter(questions.text(q) for q, _ in counts)
+        numbers: Counter[str] = Counter()
+        for q, number in counts:
+            text = questions.text(q)
+            numbers[text if short[text] == 1 else questions.wish(q)] += number
+        return dict(numbers.most_common())
 
     def _objective(self, cost: int) -> float:
         return float(1 - Fraction(cost, self.Q) / self.searched.n)

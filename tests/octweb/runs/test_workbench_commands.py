@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from io import StringIO
 
+import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -338,3 +339,14 @@ def test_how_many_trees_each_filter_leaves_is_that_of_counts_of_their_own(csv_fi
     ]  # fmt: skip
     assert [line["count"] for line in left] == [counted(*filters[:k])["count"] for k in range(4)]
     assert "filters" not in counted()
+
+
+def test_first_questions_of_both_sides_of_empty_cells_count_every_tree(tmp_path):
+    """Two questions may differ only in the side of empty cells that no row has, and then have one text."""
+    rng = np.random.default_rng(5)
+    cells = np.where(rng.random((16, 2)) < 0.3, "", rng.integers(0, 4, (16, 2)).astype(str))
+    kinds = rng.choice(["p", "q"], 16)
+    path = tmp_path / "empty.csv"
+    path.write_text("a,b,kind\n" + "".join(f"{a},{b},{kind}\n" for (a, b), kind in zip(cells, kinds, strict=True)))
+    record = record_of("good-trees", str(path), "--target=kind", "--depth=2", "--slack-rows=3")
+    assert sum(record["first_questions"].values()) in (record["count"], record["count"] - 1)
