@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -403,12 +404,19 @@ def _warn_of_number_texts(name: str, texts: list[str | None]) -> None:
     cells = Cells.of(pa.array(texts, pa.string()))
     if (stray := stray_words(cells)) is not None:
         words = f"{stray.figure}, so each value is a category. Make the words empty cells (None) and the column numbers"
-    elif distinct := number_texts(cells):
+    elif distinct := number_texts(Cells.of(pa.array([_with_ascii_digits(text) for text in texts], pa.string()))):
         words = f"its {distinct:,} different texts are numbers, and each is a category. Make the column numbers"
     else:
         return
     words = f"Column '{name}': {words}, or make all of it text on purpose, as a Categorical."
     warnings.warn(words, UserWarning, stacklevel=5)
+
+
+def _with_ascii_digits(text: str | None) -> str | None:
+    """Return the text with the digits of other alphabets written as 0 to 9."""
+    if text is None or text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
 
 
 def _holds_numbers(series: nw.Series) -> bool:

@@ -721,3 +721,12 @@ def test_leak_warning_names_columns_and_rows(tmp_path):
     assert "'age'" not in words
     kept, labels, _ = load(path, target="outcome", ignore=["code", "closed"])
     assert leak_warning(kept, labels) == ""
+
+
+@pytest.mark.parametrize("digits", ["٠١٢٣٤٥٦٧٨٩", "０１２３４５６７８９", "०१२३४५६७८९"])
+@pytest.mark.parametrize("every", [1, 2])
+def test_fit_with_digits_of_another_alphabet_warns(digits, every):
+    foreign = str.maketrans("0123456789", digits)
+    texts = [str(i).translate(foreign) if i % every == 0 else str(i) for i in range(64)]
+    with pytest.warns(UserWarning, match="Column 'v': its 64 different texts are numbers, and each is a category"):
+        trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"v": texts}), np.arange(64) > 31)
