@@ -5,14 +5,14 @@ Nothing else creates a ChainEntry or a Block.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
 from django.db import connection, transaction
 
 from octweb.decisions import hashing
@@ -26,6 +26,7 @@ BLOCK_SECONDS = 60
 FIELDS = (
     "number", "key", "kind", "about", "model", "at", "stream", "seq", "leaf", "label", "subject", "payload", "salt", "commitment",
 )  # fmt: skip
+SEALED_FIELDS = ("number", "commitment", "at", "stream", "seq", "kind", "payload")
 
 
 class EntryDraft(NamedTuple):
@@ -47,6 +48,7 @@ def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
     """Add records, and return their numbers. The transaction must hold the head."""
     rows = []
     numbers = []
+    has_uuids = connection.features.has_native_uuid_field
     for draft in drafts:
         head.records += 1
         payload = hashing.canonical(draft.payload)
@@ -61,7 +63,7 @@ def add(head: DecisionHead, drafts: Iterable[EntryDraft]) -> list[int]:
             "salt": salt,
             "commitment": hashing.commitment(salt, payload),
         }
-        rows.append(_values(head_values | dict(draft.values)))
+        rows.append(_values(head_values | dict(draft.values), has_uuids))
         numbers.append(head.records)
     if rows:
         with connection.cursor() as cursor:
@@ -98,8 +100,8 @@ def seal(head: DecisionHead, now: int) -> list[Block]:
     """
     blocks = []
     while head.records > head.sealed:
-        waiting = ChainEntry.objects.filter(number__gt=head.sealed)[:BLOCK_RECORDS]
-        entries = list(waiting)
+        waiting = ChainEntry.objects.filter(number__gt=head.sealed)
+        entries: list[Any] = list(waiting.values_list(*SEALED_FIELDS, named=True)[:BLOCK_RECORDS])
         old = now - min(entry.at for entry in entries) >= BLOCK_SECONDS * 10**9
         if len(entries) < BLOCK_RECORDS and not old:
             break
@@ -107,7 +109,7 @@ def seal(head: DecisionHead, now: int) -> list[Block]:
     return blocks
 
 
-def _seal(head: DecisionHead, entries: list[ChainEntry]) -> Block:
+def _seal(head: DecisionHead, entries: Sequence[Any]) -> Block:
     header = hashing.canonical(
         {
             "number": head.blocks + 1,
@@ -137,7 +139,7 @@ def _seal(head: DecisionHead, entries: list[ChainEntry]) -> Block:
     return block
 
 
-def stream_ranges(entries: Iterable[ChainEntry]) -> dict[str, list[int]]:
+def stream_ranges(entries: Iterable[Any]) -> dict[str, list[int]]:
     """Return the smallest and the largest `seq` of each stream."""
     ranges: dict[str, list[int]] = {}
     for entry in entries:
@@ -148,20 +150,20 @@ def stream_ranges(entries: Iterable[ChainEntry]) -> dict[str, list[int]]:
     return ranges
 
 
-def count_key(entry: ChainEntry) -> str:
+def count_key(entry: Any) -> str:
     """Return version, leaf and class of a decision as text. "" for other or erased records."""
     if entry.kind != Kind.DECISION or not entry.payload:
         return ""
-    payload = json.loads(entry.payload)
+    payload = orjson.loads(entry.payload)
     return f"{payload['version_sha256']} {payload.get('leaf', 'refused')} {payload.get('label', '')}".strip()
 
 
-def _values(payload: Mapping[str, Any]) -> list[Any]:
-    """Return the values of a row, converted for the database."""
-    return [
-        field.get_db_prep_save(payload.get(name), connection)
-        for name, field in zip(FIELDS, map(ChainEntry._meta.get_field, FIELDS), strict=True)
-    ]
+def _values(payload: Mapping[str, Any], has_uuids: bool) -> list[Any]:
+    """Return the values of a row. Databases without a type for UUIDs (`has_uuids`) get them as hexadecimal texts."""
+    values = [payload.get(name) for name in FIELDS]
+    if has_uuids:
+        return values
+    return [value.hex if isinstance(value, uuid.UUID) else value for value in values]
 
 
 def _statement() -> str:

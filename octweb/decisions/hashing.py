@@ -7,15 +7,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 LEAF = b"\x00"  # prefix of a hashed record, as in RFC 9162
 NODE = b"\x01"  # prefix of two child hashes when they are hashed
+FOUR_BYTES = re.compile(rb"[\xf0-\xff]")  # characters that UTF-16 sorts differently from UTF-8
 
 
 def canonical(record: dict[str, Any]) -> str:
     """Return canonical JSON (RFC 8785) of strings, integers, lists and objects. Floats must be passed as bits."""
+    try:
+        encoded = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # an integer of more than 64 bits, or half of a surrogate pair
+        return _canonical_of_any(record)
+    if not encoded.isascii() and FOUR_BYTES.search(encoded):
+        return _canonical_of_any(record)
+    return encoded.decode()
+
+
+def _canonical_of_any(record: dict[str, Any]) -> str:
     return json.dumps(_sort_names(record), ensure_ascii=False, separators=(",", ":"))
 
 
