@@ -179,7 +179,7 @@ def test_defaults_of_a_training_stay_within_limits(counter, settings, media):
     ]
     dataset = Dataset.objects.create(
         owner=counter, name="Loans", target="b", rows=9, columns=columns, counts="counts/a.zip",
-        profile={"classes": ["no", "yes"]}, origin={"asked": {}, "depth": 2},
+        profile={"classes": ["no", "yes"], "class_counts": [5, 4]}, origin={"asked": {}, "depth": 2},
     )  # fmt: skip
     run = runs.enqueue(owner=counter, dataset=dataset, method="exact")
     assert (run.parameters["time_limit"], run.parameters["memory_limit"]) == (1, 16)
