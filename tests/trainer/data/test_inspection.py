@@ -730,3 +730,23 @@ def test_fit_with_digits_of_another_alphabet_warns(digits, every):
     texts = [str(i).translate(foreign) if i % every == 0 else str(i) for i in range(64)]
     with pytest.warns(UserWarning, match="Column 'v': its 64 different texts are numbers, and each is a category"):
         trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"v": texts}), np.arange(64) > 31)
+
+
+@pytest.mark.parametrize(("name", "severity"), [("id", "low"), ("v", "medium")])  # low: it is left out
+def test_identifier_with_copied_rows_is_found(tmp_path, name, severity):
+    """The same table without its ten copies has the finding, too."""
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame({name: rng.permutation(np.arange(1000, 1200)), "size": rng.normal(size=200).round(2)})
+    frame["y"] = rng.choice(["p", "q"], 200)
+    for table in (frame, pd.concat([frame, frame.sample(10, random_state=1)])):
+        path = tmp_path / "t.csv"
+        table.to_csv(path, index=False)
+        own = next(one for one in inspect(path, target="y") if one.kind == "identifier")
+        assert (own.column, own.severity) == (name, severity)
+    assert name == "id" or "all 200 numbers but 10 are in one row each" in own.figure
+
+
+def test_measure_with_few_equal_numbers_is_no_identifier():
+    values = np.sort(np.random.default_rng(2).choice(40_000, 200, replace=False)).astype(float)
+    values[5:9] = values[4]
+    assert numbers_rows("v", values) == may_number_rows(values) == ""
