@@ -229,7 +229,7 @@ def test_predicted_file_counts_values_that_training_did_not_have(approved_number
 @pytest.fixture
 def approved_numbers(tmp_path, owner, staff, db):
     path = tmp_path / "numbers.csv"
-    path.write_text("size,shade,class\n" + "".join(f"{i},{i * 7 % 11},{'ab'[i > 20]}\n" for i in (*range(41), 0)))
+    path.write_text("size,shade,class\n" + "".join(f"{i},{i * 7 % 11},{'ab'[i > 20]}\n" for i in (*range(41), 0, 0)))
     table, labels, _ = load(path, target="class")
     document = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model.to_json()
     model = actions.register(owner=owner, document=document, dataset=None, title="Messy")
