@@ -38,11 +38,11 @@ function released() {
 function cutter(box) {
   const data = JSON.parse(document.getElementById("spread").textContent);
   const picture = box.querySelector(".cut-picture"), svg = box.querySelector("svg"), handle = box.querySelector(".cut-handle");
-  const text = box.querySelector(".cut-text"), form = box.nextElementSibling, start = data.now, bins = data.counts;
+  const text = box.querySelector(".cut-text"), form = box.nextElementSibling, field = form.querySelector("[name=value]"), start = data.now, bins = data.counts;
   const most = Math.max(...bins.map((b) => b.reduce((a, c) => a + c, 0)));
   const width = 400 / bins.length;
   // its position before a refresh, if it was moved and is not dragged
-  const restored = data.values.findIndex((value) => String(value) === form.querySelector("[name=value]").value);
+  const restored = data.values.findIndex((value) => String(value) === field.value);
   let now = restored < 0 ? start : restored, dragging = false, touched = now !== start;
   bins.forEach((bin, i) => {
     let top = 90;
@@ -59,14 +59,14 @@ function cutter(box) {
   const countsText = (counts) => `${counts.reduce((a, b) => a + b, 0)} rows (${data.classes.map((name, c) => `${name} ${counts[c]}`).join(", ")})`;
   const show = () => {
     handle.style.left = `${(100 * (now + 1)) / bins.length}%`;
-    const value = touched ? data.values[now] : form.querySelector("[name=value]").value;
+    if (touched) field.value = data.values[now];
+    const value = field.selectedOptions?.[0]?.text ?? field.value; // a column of ranks has a menu of words
     const yes = sums(0, now + 1), no = sums(now + 1, bins.length);
     handle.setAttribute("aria-valuenow", now);
     handle.setAttribute("aria-valuetext", `${value}: ${countsText(yes)} yes`);
     const placed = data.empty?.some((rows) => rows) ? `; empty ${countsText(data.empty)}, on the side that the search finds best` : "";
-    text.textContent = `≤ ${value}: yes ${countsText(yes)}; no ${countsText(no)}${placed}`;
+    text.textContent = `${field.selectedOptions ? "at most" : "≤"} ${value}: yes ${countsText(yes)}; no ${countsText(no)}${placed}`;
     svg.querySelectorAll("rect").forEach((bar) => bar.setAttribute("class", `c${data.colours[bar.dataset.class]} ${Number(bar.dataset.bin) <= now ? "yes" : "no"}`));
-    if (touched) form.querySelector("[name=value]").value = data.values[now];
   };
   const to = (stop) => { touched = moved.now = true; now = Math.min(data.values.length - 1, Math.max(0, stop)); show(); };
   const hold = () => { if (touched && now !== start) form.requestSubmit(form.querySelector("[data-hold]")); else released(); };

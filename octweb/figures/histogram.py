@@ -30,11 +30,12 @@ def histogram_figure(
     cuts: Sequence[float] = (),
     heads: tuple[str, str] | None = None,
     empty_left: bool | None = None,
+    ranks: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return Plotly JSON of the finite `values` (n,) by class code `codes` (n,), with lines at `cuts`.
 
     `heads` are the headings of the left and right side. `empty_left` adds a bar of the empty cells at the left (True)
-    or right end (False); None adds none.
+    or right end (False); None adds none. `ranks` are the words of the values 1, 2, 3.
     """
     empty = codes[np.isnan(values)] if empty_left is not None else codes[:0]
     finite = np.isfinite(values)
@@ -44,6 +45,11 @@ def histogram_figure(
     at, widths, counts = stacked_bars(values, codes, len(classes), lines)
     if len(empty):
         at, widths, counts = _with_empty(at, widths, counts, empty, left=bool(empty_left))
+    # a bar of up to 33 ranks has at most one of them, and its centre rounds to it
+    words = [escape(ranks[min(max(round(x), 1), len(ranks)) - 1]) for x in at.tolist()] if ranks else []
+    if words and len(empty):
+        words[0 if empty_left else -1] = "empty"
+    near = "%{customdata}" if words else "%{x:.4~g}"
     traces: list[dict[str, Any]] = []
     for style, group, name in named_styles(class_styles(classes)):
         rows = counts[group].sum(axis=0)
@@ -56,8 +62,9 @@ def histogram_figure(
                     "y": rows.tolist(),
                     "width": widths.tolist(),
                     "marker": style.bar,
-                    "hovertemplate": "%{y:,} rows near %{x:.4~g}<extra>" + escape(style.name) + "</extra>",
+                    "hovertemplate": f"%{{y:,}} rows near {near}<extra>{escape(style.name)}</extra>",
                 }
+                | ({"customdata": words} if words else {})
             )
     layout = frame(
         height=300,

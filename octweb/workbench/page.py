@@ -32,6 +32,7 @@ class PageNode:
     column: str = ""
     wish: str = ""
     threshold: str = ""
+    ranks: tuple[str, ...] = ()  # words of the ranks 1, 2, 3 of a column with a threshold
     # For a split on categories: all categories of the column, each with True if it goes to yes.
     categories: list[tuple[str, bool]] = field(default_factory=list)
     label: str = ""
@@ -85,6 +86,7 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
         page_node.wish = question_wish(page_node.name, v.split, tree.schema)
         if v.split.cut is not None:
             page_node.threshold = decimal_text(v.split.cut[1])
+            page_node.ranks = tree.schema[v.split.cut[0]].ranks
         if v.split.among:
             levels = tree.schema[v.split.used[0]].categories
             page_node.categories = [(name, code in v.split.among) for code, name in enumerate(levels)]
@@ -105,12 +107,27 @@ def spread(step: Step | None, place: PageNode | None) -> dict[str, Any] | None:
         return None
     threshold = float(place.threshold)
     below = [i for i, value in enumerate(record["values"]) if float(value) <= threshold]
+    values = list(record["values"])
+    if place.ranks and below and int(threshold) == int(float(values[below[-1]])):
+        values[below[-1]] = place.threshold  # the value of this rank in the menu
     return record | {
+        "values": values,
         "classes": place.classes,
         "colours": [swatch(k, len(place.classes)) for k in range(len(place.classes))],
         "now": below[-1] if below else 0,
         "last": len(record["values"]) - 1,
     }
+
+
+def rank_choices(place: PageNode | None) -> list[dict[str, Any]]:
+    """Return the thresholds of a column of ranks with their words; the tree's own keeps its number. [] for numbers."""
+    if place is None or not place.ranks:
+        return []
+    own = int(float(place.threshold))
+    return [
+        {"value": place.threshold if rank == own else str(rank), "word": word, "is_own": rank == own}
+        for rank, word in enumerate(place.ranks[:-1], start=1)
+    ]
 
 
 def legend(place: PageNode | None) -> list[tuple[str, str]]:

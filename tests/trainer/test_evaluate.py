@@ -257,3 +257,12 @@ def test_evaluation_fails_only_if_every_fold_failed(failed, refused, capsys):
     with expected:
         note_failures(SimpleNamespace(cells=cells))
     assert f"{failed[0]} of 3 folds failed: no memory" in capsys.readouterr().err
+
+
+def test_groups_of_ranks_have_their_words():
+    few = group_rows(np.array([1.0, 3.0, np.nan]), ("low", "mid", "high"))
+    assert (few[0], few[1].tolist()) == (["low", "high", "missing"], [0, 1, 2])
+    ranks = tuple("abcdefgh")
+    labels, codes = group_rows(np.repeat(np.arange(1.0, 9.0), 20), ranks)
+    assert labels == ["at most b", "above b to d", "above d to f", "above f"]
+    assert np.bincount(codes).tolist() == [40, 40, 40, 40]

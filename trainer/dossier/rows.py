@@ -75,7 +75,7 @@ class DossierRows:
             schema = self.model.tree.schema[j]
             values = self.matrix[at, j]
             if schema.kind is not ColumnKind.CATEGORICAL:
-                return group_rows(values)
+                return group_rows(values, schema.ranks)
             names_of_rows = [schema.categories[int(v)] if 0 <= v < len(schema.categories) else None for v in values]
             return group_rows(np.array(names_of_rows, dtype=object))
         if column not in self.raw.names:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,23 +16,23 @@ GAP = "\x1a"  # a control character that replaces an empty cell while categories
 FEWEST = 30  # smaller groups are left out, because their shares are too uncertain
 
 
-def group_rows(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
+def group_rows(chosen: np.ndarray, ranks: Sequence[str] = ()) -> tuple[list[str], np.ndarray]:
     """Return the name of each group, and the group of each row, int64 (n,).
 
     `chosen` (n,) is float64 with NaN where missing, or an array of texts and None. Numbers with many distinct values are cut at
     quartiles, or into three or two parts if quarters have fewer than 30 rows. Each of few distinct numbers is a group. Beyond 12
-    categories the rarest form one group. Missing values are a group of their own.
+    categories the rarest form one group. Missing values are a group of their own. `ranks` are the words of the numbers 1, 2, 3.
     """
     if chosen.dtype == object:
         return _by_category(chosen)
     finite = chosen[np.isfinite(chosen)]
     distinct = np.unique(finite)
     if len(distinct) <= QUARTERS + 2:
-        labels = [number_text(float(d), full=True) for d in distinct]
+        labels = [_end_text(float(d), ranks) for d in distinct]
         codes = np.where(np.isfinite(chosen), np.searchsorted(distinct, chosen), -1)
     else:
         cuts = _cuts(finite, distinct)
-        labels = _ranges(cuts)
+        labels = _ranges(cuts, ranks)
         codes = np.where(np.isfinite(chosen), np.searchsorted(cuts, chosen, side="left"), -1)
     if len(finite) < len(chosen):
         codes = np.where(np.isfinite(chosen), codes, len(labels))
@@ -68,7 +70,13 @@ def _by_category(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
     return labels, group[places]
 
 
-def _ranges(cuts: np.ndarray) -> list[str]:
-    words = [number_text(float(c), full=True) for c in cuts]
+def _end_text(value: float, ranks: Sequence[str]) -> str:
+    """Return the word of the highest rank up to `value`, or the number if there is none."""
+    place = math.floor(value)
+    return ranks[place - 1] if 1 <= place <= len(ranks) else number_text(value, full=True)
+
+
+def _ranges(cuts: np.ndarray, ranks: Sequence[str]) -> list[str]:
+    words = [_end_text(float(c), ranks) for c in cuts]
     middle = [f"above {a} to {b}" for a, b in itertools.pairwise(words)]
     return [f"at most {words[0]}", *middle, f"above {words[-1]}"]

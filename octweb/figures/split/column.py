@@ -62,6 +62,7 @@ def _column_picture(scene: SplitScene, split: Split, cuts: Sequence[float]) -> d
         title=scene.name(feature),
         cuts=cuts,
         heads=heads,
+        ranks=scene.tree.schema[feature].ranks,
         empty_left=None if split.empty_goes_left is None else split.empty_goes_left == (heads == (yes, no)),
     )
     figure["layout"]["xaxis"] |= rank_ticks(scene.tree.schema[feature].ranks)

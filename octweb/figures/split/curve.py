@@ -79,18 +79,24 @@ def lowest_words(costs: CutCosts) -> str:
 
 def _traces(costs: CutCosts) -> list[dict[str, Any]]:
     best = costs.best
+    at = "%{customdata}" if costs.ranks else "%{x:.5~g}"
     line = {
         "type": "scatter", "mode": "lines", "name": "rows wrong", "x": costs.cuts, "y": costs.wrong.tolist(),
         "line": {"color": "var(--ink)", "width": 1.8, "shape": "hvh"},
-        "hovertemplate": "at %{x:.5~g}: %{y:,} rows wrong<extra></extra>",
+        "hovertemplate": f"at {at}: %{{y:,}} rows wrong<extra></extra>", **_rank_words(costs, costs.cuts),
     }  # fmt: skip
     lowest = {
         "type": "scatter", "mode": "markers", "name": "fewest",
         "x": [costs.cut(best)], "y": [int(costs.wrong[best])],
         "marker": {"color": "var(--proved)", "size": 8},
-        "hovertemplate": "fewest: %{y:,} rows wrong at %{x:.5~g}<extra></extra>",
+        "hovertemplate": f"fewest: %{{y:,}} rows wrong at {at}<extra></extra>", **_rank_words(costs, [costs.cut(best)]),
     }  # fmt: skip
     return [line, lowest]
+
+
+def _rank_words(costs: CutCosts, cuts: list[float]) -> dict[str, Any]:
+    """Return the words of thresholds for hover texts; {} for a column of numbers."""
+    return {"customdata": [escape(costs.text(cut)) for cut in cuts]} if costs.ranks else {}
 
 
 def _wrong_axis(costs: CutCosts) -> dict[str, Any]:

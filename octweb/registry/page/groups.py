@@ -43,7 +43,8 @@ def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
     values = _column(scene, column)
     if values is None:
         return None
-    labels, codes = group_rows(values[at])
+    ranks = next((c.ranks for c in scene.tree.schema if c.name == column), ())
+    labels, codes = group_rows(values[at], ranks)
     classes = len(scene.tree.classes)
     rows_by_group = []
     small = 0
@@ -95,6 +96,9 @@ def _column(scene: ModelScene, name: str) -> np.ndarray | None:
     It is float64, or objects with None for missing values.
     """
     assert scene.rows is not None
+    for j, schema in enumerate(scene.tree.schema):
+        if schema.name == name and schema.ranks:
+            return scene.rows.matrix[:, j]  # the file has words
     dataset = scene.model.dataset
     try:
         stored = pq.read_table(local_path(dataset.file), columns=[name]).column(0)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from octweb.figures.histogram import histogram_figure
 from octweb.figures.split import split_figures
 from octweb.figures.split.column import rank_ticks
 from octweb.figures.split.costs import CutCosts, threshold_costs
@@ -185,3 +186,21 @@ def test_thresholds_of_ranks_are_words():
         {"value": "1.5", "word": "low", "is_own": True},
         {"value": "2.5", "word": "<b>mid", "is_own": False},
     ]
+    line, lowest = threshold_figure(costs, "grade")["data"]
+    assert (line["customdata"], lowest["customdata"]) == (["low", "&lt;b&gt;mid"], ["&lt;b&gt;mid"])
+    assert all("%{x" not in trace["hovertemplate"] for trace in (line, lowest))
+
+
+def test_hover_of_ranks_names_the_word_of_each_bar():
+    values = np.array([1.0, 2.0, 3.0, 3.0, np.nan])
+    codes = np.zeros(5, np.int32)
+    figure = histogram_figure(
+        values, codes, ("no",), title="grade", cuts=[1.5], empty_left=False, ranks=("low", "<b>mid", "high")
+    )
+    (bars,) = figure["data"]
+    assert bars["customdata"] == ["low", "&lt;b&gt;mid", "high", "empty"]
+    assert "%{x" not in bars["hovertemplate"]
+    ranks = tuple(f"r{k}" for k in range(1, 31))
+    values = np.arange(1.0, 31.0)
+    (bars,) = histogram_figure(values, np.zeros(30, np.int32), ("no",), title="grade", cuts=[7.5], ranks=ranks)["data"]
+    assert [word for word, rows in zip(bars["customdata"], bars["y"], strict=True) if rows] == list(ranks)

@@ -500,3 +500,17 @@ def test_inspector_shows_words_of_ranks_instead_of_thresholds(owner, client):
     rows = client.get(f"/models/{model.pk}/?mode=tree&node=0&tab=rows").content.decode()
     assert ">mid</td>" in rows
     assert labelled_ticks(model_file(model).tree.schema[0], 0.5, 3.0) == [(1.0, "low"), (2.0, "mid"), (3.0, "high")]
+
+
+@pytest.mark.one_database
+def test_groups_by_ranks_have_the_words(owner):
+    words = ["low", "mid", "high"]
+    lines = [f"{words[i % 3]},{words[i % 2]},{i / 2},{'no' if i % 3 == 0 else 'yes'}" for i in range(400)]
+    table = datasets.create(
+        owner=owner, file=io.BytesIO("\n".join(["level,other,n,answer", *lines, ""]).encode()), source_name="t.csv", name="t",
+        reading=ReadOptions(given={"kinds": {"level": "ranks:low<mid<high", "other": "ranks:low<mid<high"}}),
+        choice=datasets.ColumnChoice(target="answer"),
+    )  # fmt: skip
+    scene = scene_of(trained_on(table, owner, depth=1), owner)
+    for column, names in (("level", ["low", "mid", "high"]), ("other", ["low", "mid"])):
+        assert [g["label"] for g in groups.groups(scene, column, "training")["groups"]] == names

@@ -5,8 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
+import uuid
+from types import SimpleNamespace
 
 import pytest
+from django.template.loader import render_to_string
 
 from octweb.jobs.models import RunStatus
 from octweb.registry.document.model_files import model_file
@@ -458,3 +461,27 @@ def test_workbench_with_a_stored_bad_wish_recovers(web, model, serve):
     assert actions.current_wishes(bench) == ["forbid root width"]
     serve(bench)
     assert actions.current(bench).state == StepState.DONE
+
+
+def test_hold_of_ranks_is_a_menu_of_words():
+    place = page.PageNode(
+        place="", rows=9, text="grade is at most low", bar=[], classes=("no", "yes"), column="grade", threshold="1.5",
+        ranks=("low", "mid", "high"), yes=None, no=None,
+    )  # fmt: skip
+    place.yes = place.no = page.PageNode(place="y", rows=1, text="no", bar=[], classes=("no", "yes"))
+    record = {"column": "grade", "values": ["1", "2"], "counts": [[3, 0], [0, 3], [0, 3]], "empty": [0, 0]}
+    step = SimpleNamespace(result={"spreads": {"root": record}})
+    spread = page.spread(step, place)
+    assert (spread["values"], spread["now"]) == (["1.5", "2"], 0)
+    context = {
+        "place": place,
+        "spread": spread,
+        "ranks": page.rank_choices(place),
+        "bench": SimpleNamespace(pk=uuid.uuid4()),
+    }
+    text = render_to_string("workbench/bench/_chosen.html", context)
+    assert re.findall(r'<option value="([^"]*)"( selected)?>(\w+)', text) == [
+        ("1.5", " selected", "low"),
+        ("2", "", "mid"),
+    ]
+    assert '<input id="value"' not in text

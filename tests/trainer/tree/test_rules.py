@@ -19,6 +19,7 @@ from trainer.training.run import TrainRequest, train
 from trainer.tree.describe import rules_text
 from trainer.tree.numbers import number_text, read_number, shortest_between
 from trainer.tree.rules import rules_of
+from trainer.tree.splits import Interval, Threshold
 from trainer.tree.splits.linear import Linear
 
 LEVELS = ("red", "green", "blue", "grey")
@@ -258,3 +259,16 @@ def test_first_coefficient_is_1_if_division_is_inexact(seed):
     assert isinstance(made, Linear)
     assert made.coefficients[0] == 1
     assert np.array_equal(made.goes_left(matrix) != exchanged, split.goes_left(matrix))
+
+
+def test_conditions_on_ranks_have_number_and_word():
+    schema = (ColumnSchema(name="grade", kind=ColumnKind.NUMERIC, ranks=("low", "mid", "high")),)
+    both = [c.to_json() for left in (True, False) for c in Threshold(feature=0, threshold=1.5).conditions(schema, left)]
+    assert both == [
+        {"column": "grade", "op": "<=", "value": "1.5", "word": "low"},
+        {"column": "grade", "op": ">", "value": "1.5", "word": "low"},
+    ]
+    ends = Interval(feature=0, low=1.5, high=2.5).conditions(schema, True)
+    assert [(c.op, c.value, c.word) for c in ends] == [(">", "1.5", "low"), ("<=", "2.5", "mid")]
+    plain = (ColumnSchema(name="grade", kind=ColumnKind.NUMERIC),)
+    assert "word" not in Threshold(feature=0, threshold=1.5).conditions(plain, True)[0].to_json()

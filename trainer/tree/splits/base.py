@@ -60,7 +60,7 @@ class Condition:
     """A condition of a rule: on `column`, or on the sum of `terms`. `op` is <=, >, in, not in, is missing or is not missing.
 
     `value` is the text of a decimal or a list of categories; `levels` has column and category of the terms that are
-    categories. `missing` tells whether the condition holds for an empty cell. It is None if such a row gets no answer,
+    categories. `word` is the word of a rank that `value` is compared with. `missing` tells whether the condition holds for an empty cell. It is None if such a row gets no answer,
     or if `fills` has the number that the sum reads instead.
     """
 
@@ -71,6 +71,7 @@ class Condition:
     levels: tuple[tuple[str, str, str], ...] = ()
     missing: bool | None = None
     fills: tuple[tuple[str, float], ...] = ()
+    word: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the condition as `rules --json` prints it."""
@@ -82,6 +83,8 @@ class Condition:
             record["missing"] = self.missing
         if self.fills:
             record["fills"] = dict(self.fills)
+        if self.word is not None:
+            record["word"] = self.word
         return record | {"op": self.op, "value": value}
 
 

@@ -113,10 +113,13 @@ class Interval(NumericSplit):
         return column_value(schema[self.feature], float(row[self.feature]))
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
-        name = schema[self.feature].name
+        column = schema[self.feature]
+        name = column.name
         empty = self.empty_condition(left)
-        above = Condition(column=name, op=">" if left else "<=", value=decimal_text(self.low), missing=empty)
-        below = Condition(column=name, op="<=" if left else ">", value=decimal_text(self.high), missing=empty)
+        above, below = (
+            Condition(column=name, op=op, value=decimal_text(end), missing=empty, word=column.rank_word(end))
+            for op, end in ((">" if left else "<=", self.low), ("<=" if left else ">", self.high))
+        )
         if math.isinf(self.low) and math.isinf(self.high) and left and self.missing is not EmptySide.LEFT:
             return (Condition(column=name, op="is not missing", value=None, missing=False),)
         ends = [c for c, end in ((above, self.low), (below, self.high)) if math.isfinite(end)]

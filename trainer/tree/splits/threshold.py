@@ -77,9 +77,16 @@ class Threshold(NumericSplit):
         return column_value(schema[self.feature], float(row[self.feature]))
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
-        column = schema[self.feature].name
-        value = decimal_text(self.threshold)
-        return (Condition(column=column, op="<=" if left else ">", value=value, missing=self.empty_condition(left)),)
+        column = schema[self.feature]
+        return (
+            Condition(
+                column=column.name,
+                op="<=" if left else ">",
+                value=decimal_text(self.threshold),
+                missing=self.empty_condition(left),
+                word=column.rank_word(self.threshold),
+            ),
+        )
 
     def comparison(self, dialect: Dialect) -> str:
         return dialect.at_most(self.feature, self.threshold)
