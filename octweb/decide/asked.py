@@ -119,7 +119,7 @@ def _typed_record(scene: ModelScene, values: dict[str, Any], wishes: dict[str, A
         words = str(error).removeprefix("rows[0]: ")
         return DecisionRequest(title=title, row=None, values=values, trouble=words, **wishes)
     notes = [str(note).removeprefix("rows[0]: ") for note in parsed.notes]
-    notes += outside_notes(tree, parsed.matrix)
+    notes += (*parsed.odd.notes, *outside_notes(tree, parsed.matrix))
     return DecisionRequest(title=title, row=parsed.matrix[0], values=values, notes=tuple(notes), **wishes)
 
 

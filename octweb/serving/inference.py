@@ -6,6 +6,7 @@ A request has one tensor with all columns, or one for each column. Unusual value
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import MISSING, OUTSIDE, UNSEEN, Predictions, predict_matrix, predict_rows
 from octweb.serving.tensors import TEXT, CellError, ProtocolError, Tensor
+from trainer.data.odd_words import OddWords, add_words
 from trainer.data.parsing import ColumnParsing
-from trainer.data.rows import numbers_of_texts
+from trainer.data.rows import is_blank_word, numbers_of_texts
 from trainer.errors import Refusal, list_names
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
@@ -79,7 +81,7 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
     file = model_file(model)
     tree = file.tree
     ranked = ColumnParsing.from_json(file.reading).ranked
-    columns = _columns(tree, inputs)
+    columns = _columns(tree, inputs, ranked)
     n = len(next(iter(columns.values()))) if columns else inputs[0].shape[0]
     if n > max_rows:
         raise ProtocolError(
@@ -87,9 +89,12 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
         )
     has_words = {j: tree.schema[j].kind is ColumnKind.CATEGORICAL or tree.schema[j].name in ranked for j in columns}
     if all(values.dtype != object and not has_words[j] for j, values in columns.items()):
-        return predict_matrix(model, _matrix(tree, columns, n))
+        return predict_matrix(model, _matrix(tree, columns, n), _infinite_notes(tree, columns))
     # texts, and numbers in columns of categories or ranks, follow the same rules as the rows of /api/v1/
-    cells = {tree.schema[j].name: _cells(tree.schema[j], values, has_words[j]) for j, values in columns.items()}
+    cells = {
+        tree.schema[j].name: _cells(tree.schema[j], values, has_words[j], j in tree.used_columns)
+        for j, values in columns.items()
+    }
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     return predict_rows(model, rows)
 
@@ -111,11 +116,11 @@ def output(predictions: Predictions, name: str) -> np.ndarray:
     return texts
 
 
-def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
+def _columns(tree: Tree, inputs: tuple[Tensor, ...], ranked: frozenset[str]) -> dict[int, np.ndarray]:
     """Return the values of each column of the model, with shape (rows,). Raises ProtocolError."""
     position = {c.name: j for j, c in enumerate(tree.schema)}
     if len(inputs) == 1 and (inputs[0].name not in position or _width(inputs[0]) > 1):
-        return _one_table(tree, inputs[0])
+        return _one_table(tree, inputs[0], ranked)
     columns: dict[int, np.ndarray] = {}
     for tensor in inputs:
         if tensor.name not in position:
@@ -135,8 +140,9 @@ def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
     return columns
 
 
-def _one_table(tree: Tree, tensor: Tensor) -> dict[int, np.ndarray]:
+def _one_table(tree: Tree, tensor: Tensor, ranked: frozenset[str]) -> dict[int, np.ndarray]:
     names = [c.name for c in tree.schema]
+    plain = [j for j, c in enumerate(tree.schema) if c.kind is not ColumnKind.CATEGORICAL and c.name not in ranked]
     if len(tensor.shape) != 2 or tensor.shape[1] != len(names):
         raise ProtocolError(
             f"'{tensor.name[:60]}' has the shape {list(tensor.shape)}; one tensor for all columns has {len(names)} of them, "
@@ -147,8 +153,9 @@ def _one_table(tree: Tree, tensor: Tensor) -> dict[int, np.ndarray]:
         raise ProtocolError(
             f"Column '{names[text[0]]}' holds text: send all columns as {TEXT}, or one tensor for each column."
         )
-    # columns that the tree does not test may contain anything
-    return {j: tensor.values[:, j] for j in tree.used_columns}
+    # numbers cannot express the words of a column, so such a column may hold anything unless the tree asks it
+    judged = range(len(names)) if tensor.datatype == TEXT else {*tree.used_columns, *plain}
+    return {j: tensor.values[:, j] for j in judged}
 
 
 def _width(tensor: Tensor) -> int:
@@ -180,8 +187,20 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
     return matrix
 
 
-def _cells(column: ColumnSchema, values: np.ndarray, has_words: bool) -> list[Any]:
-    """Return cells as in a JSON row, None for missing ones. Texts are parsed, unless the column has words. Raises CellError."""
+def _infinite_notes(tree: Tree, columns: dict[int, np.ndarray]) -> tuple[str, ...]:
+    """Return notes on infinite numbers in columns that the tree does not ask."""
+    odd = OddWords()
+    for j in columns.keys() - set(tree.used_columns):
+        infinite = columns[j][np.isinf(columns[j])]
+        add_words(odd.unfit, tree.schema[j].name, Counter(map(str, infinite.tolist())))
+    return odd.notes
+
+
+def _cells(column: ColumnSchema, values: np.ndarray, has_words: bool, used: bool) -> list[Any]:
+    """Return cells as in a JSON row, None for missing ones. Texts are parsed, unless the column has words.
+
+    Raises CellError for a text in a column of numbers, if the tree asks the column.
+    """
     if values.dtype != object:
         return [None if math.isnan(v) else v for v in values.tolist()]
     if has_words:
@@ -190,6 +209,9 @@ def _cells(column: ColumnSchema, values: np.ndarray, has_words: bool) -> list[An
     cells: list[Any] = []
     for i, text in enumerate(values.tolist()):
         number = math.nan if text is None else numbers.get(text.strip())
+        if text is not None and (is_blank_word(text.strip(), numbers) or (number is None and not used)):
+            cells.append(text)  # judged like a text of a row
+            continue
         if number is None:
             words = f"Row {i}: column '{column.name}' must be a plain number such as 1234.5; it is {text[:40]!r}."
             raise CellError(words, row=i, column=column.name)

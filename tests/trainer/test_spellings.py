@@ -95,12 +95,13 @@ def test_loaded_classifier_keeps_the_policy_of_each_column(tmp_path):
     with pytest.warns(UserWarning, match="'z'"):
         loaded.set_params(unknown="warn").predict(frame.assign(c="z"))
     model = read_model(tmp_path / "model.json")
-    schema = (model.tree.schema[0], replace(model.tree.schema[1], unknown=UnknownPolicy.WARN))
+    schema = (replace(model.tree.schema[0], unknown=UnknownPolicy.WARN), model.tree.schema[1])
     write(replace(model, tree=replace(model.tree, schema=schema)), tmp_path / "mixed.json")
     mixed = trainer.load(tmp_path / "mixed.json")
-    with pytest.raises(ValueError, match="unknown='warn'"):
+    with pytest.warns(UserWarning, match="Column 'c': .*such as 'z'. Every question"):
         mixed.predict(frame.assign(c="z"))
-    with pytest.warns(UserWarning, match="Column 'd'"):
+    assert model.tree.used_names == {"c"}
+    with pytest.warns(UserWarning, match="Column 'd': 120 cells do not fit .* The tree does not ask this column"):
         mixed.predict(frame.assign(d="z"))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainer.cli.command import Options, note
 from trainer.cli.reading_flags import OWN_FILES, add_file_flags, file_options
@@ -52,7 +52,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Options) -> int:
-    records, source = _explain(options)
+    records, source, notes = _explain(options)
+    for sentence in notes:
+        note(sentence)
     note(f"changes are measured on {source}; the smallest is {ORDER_TEXTS[options['least']]}.")
     if options["json"]:
         print(json.dumps(records, ensure_ascii=False))
@@ -62,7 +64,13 @@ def run(options: Options) -> int:
     return 0
 
 
-def _explain(options: Options) -> tuple[list[dict[str, Any]], str]:
+class _Explained(NamedTuple):
+    records: list[dict[str, Any]]
+    source: str
+    notes: tuple[str, ...]
+
+
+def _explain(options: Options) -> _Explained:
     model = read_model(options["model"])
     tree = model.tree
     least = least_of(options["least"])
@@ -77,7 +85,8 @@ def _explain(options: Options) -> tuple[list[dict[str, Any]], str]:
         )
     costs = dict(split_cost(text) for text in options["cost"])
     flipper = Flipper(tree, with_costs(tree.schema, rows.statistics, costs), allowed, least=least)
-    return [explain_row(flipper, rows.matrix[n - 1], n, target) for n in numbers], rows.source
+    records = [explain_row(flipper, rows.matrix[n - 1], n, target) for n in numbers]
+    return _Explained(records, rows.source, rows.notes)
 
 
 def _class_code(name: str | None, classes: tuple[str, ...]) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trainer.data.build import LoadReport, build, check_name, suggestion, wrong_words
 from trainer.data.dependence import check_dependence, dependence_notes, with_dependence
@@ -19,6 +20,7 @@ from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.data.formats.workbook import is_workbook, sheet_names
+from trainer.data.odd_words import OddWords, add_words
 from trainer.data.parsing import EVERY, ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
@@ -70,8 +72,8 @@ class ModelRows:
     unknown_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     # number of cells with another spelling of a category, by column
     respelled: Mapping[str, int] = field(default_factory=dict)
-    # by numeric column, words that were read as empty, with the number of their cells
-    blank_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # words that a column does not take as they are
+    odd: OddWords = field(default_factory=OddWords)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -83,8 +85,7 @@ class ModelRows:
             out.append(f"Columns that the tree does not use are missing: {', '.join(self.absent_columns)}.")
         for name, count in self.unknown.items():
             out.append(unknown_words(name, count))
-        for name, words in self.blank_words.items():
-            out.append(blank_note(name, words))
+        out += self.odd.notes
         if not self.usable.all():
             out.append(empty_words(int((~self.usable).sum()), len(self.usable)))
         return tuple(out)
@@ -100,12 +101,6 @@ def empty_words(unusable: int, rows: int) -> str:
     """Return the note that `unusable` of `rows` rows get no prediction."""
     have, get = ("row has", "it gets") if unusable == 1 else ("rows have", "they get")
     return f"{unusable:,} of {rows:,} {have} an empty cell in a column that the tree needs, so {get} no prediction."
-
-
-def blank_note(column: str, words: Mapping[str, int]) -> str:
-    """Return the note on words such as "-" in a column of numbers, with their cells."""
-    cells = ", ".join(f"'{word}' ({count:,})" for word, count in words.items())
-    return f"Words among the numbers of '{column}' are read as empty cells: {cells}."
 
 
 def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> list[str]:
@@ -452,33 +447,36 @@ def rows_for_model(
 ) -> ModelRows:
     """Read a raw table under the schema of a model, as `load_for_model` does.
 
-    With `only_used`, columns that the tree does not need are NaN.
+    With `only_used`, columns that the tree does not need are NaN. Their words are only examined.
     """
+    odd = OddWords()
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
     if reading is not None and reading.columns:
-        raw = reading.apply(raw, target=target, needed=needed)
+        raw = reading.apply(raw, target=target, needed=needed, odd=odd)
     absent, extra = check_columns(raw.names, schema, target=target, used=used)
     refusing = refusing_columns(schema, used, refused)
     usable = np.ones(len(raw), bool)
     unknown: dict[str, Mapping[str, int]] = {}
     respelled: dict[str, int] = {}
-    blank_words: dict[str, Mapping[str, int]] = {}
     missing: dict[str, int] = {}
     problems: list[str] = []
     columns = []
     for column_schema in schema:
-        if column_schema.name in absent or (only_used and column_schema.name not in needed):
+        is_needed = column_schema.name in needed
+        if not is_needed and column_schema.name not in absent:
+            add_words(odd.unfit, column_schema.name, _unfit_words(column_schema, raw.column(column_schema.name)))
+        if column_schema.name in absent or (only_used and not is_needed):
             columns.append(Column(schema=column_schema, values=np.full(len(raw), np.nan)))
             continue
-        read = _read_column(column_schema, raw, column_schema.name in needed)
+        read = _read_column(column_schema, raw, is_needed)
         columns.append(read.column)
-        problems += read.wrong
-        if read.unknown:
-            unknown[column_schema.name] = read.unknown
-        if read.blank_words and column_schema.name in needed:
-            blank_words[column_schema.name] = read.blank_words
-        if read.respelled:
-            respelled[column_schema.name] = read.respelled
+        if is_needed:
+            problems += read.wrong
+            add_words(odd.blank, column_schema.name, read.blank_words)
+            if read.unknown:
+                unknown[column_schema.name] = read.unknown
+            if read.respelled:
+                respelled[column_schema.name] = read.respelled
         empty = read.column.missing
         if empty.any():
             missing[column_schema.name] = int(empty.sum())
@@ -496,7 +494,7 @@ def rows_for_model(
         absent_columns=absent,
         unknown_words=unknown,
         respelled=respelled,
-        blank_words=blank_words,
+        odd=odd,
     )
 
 
@@ -567,6 +565,30 @@ def _read_column(column_schema: ColumnSchema, raw: RawTable, needed: bool) -> Re
         wrong=wrong,
         blank_words={cells.word(i): int(cells.counts[i]) for i in blank},
     )
+
+
+def _unfit_words(column_schema: ColumnSchema, column: pa.Array) -> dict[str, int]:
+    """Return the words that would be an error if the tree asked the column, with the number of their cells."""
+    if column_schema.kind is ColumnKind.CATEGORICAL:
+        if column_schema.unknown is not UnknownPolicy.REFUSE:
+            return {}
+        cells = Cells.of(column)
+        return cells.counts_of(_under_schema(column_schema, cells)[1])
+    if _plain_numbers(column_schema, column) is not None or _are_numbers(column):
+        return {}
+    cells = Cells.of(column)
+    return cells.counts_of(~cells.empty_numbers & ((~cells.numbers & ~cells.truths) | cells.inexact))
+
+
+def _are_numbers(column: pa.Array) -> bool:
+    """Return whether all filled cells of a column of texts are numbers; False if only the words can tell."""
+    if not pa.types.is_string(column.type):
+        return False
+    try:
+        values = pc.cast(pc.if_else(pc.equal(column, ""), None, column), pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return bool(pc.all(pc.less(pc.abs(values), float(LARGEST_EXACT))).as_py() is not False)
 
 
 def _plain_numbers(column_schema: ColumnSchema, column: pa.Array) -> FloatArray | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from trainer.data.build import suggestion
+from trainer.data.odd_words import OddWords, add_words
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
+from trainer.data.parsing.values import OddCell
 from trainer.data.parsing.words import is_missing_word
 from trainer.data.reader import NOT_TRAINED, refusing_columns
 from trainer.dtypes import FloatArray
@@ -46,6 +48,7 @@ class ParsedRows:
     notes: tuple[Note, ...]
     # number of cells with another spelling of a category, by column
     respelled: Mapping[str, int] = field(default_factory=dict)
+    odd: OddWords = field(default_factory=OddWords)  # words that a column does not take as they are
 
     @property
     def unknown_words(self) -> dict[str, Counter[str]]:
@@ -58,8 +61,9 @@ class ParsedRows:
 
 @dataclass(frozen=True)
 class _Observations:
-    """Collector of unknown words and other spellings while cells are parsed."""
+    """Collector of unknown words, other spellings and odd words while cells are parsed."""
 
+    odd: OddWords = field(default_factory=OddWords)
     notes: list[Note] = field(default_factory=list)
     respelled: Counter[str] = field(default_factory=Counter)
 
@@ -130,7 +134,7 @@ def parse_rows(
     Raises
     ------
     RowError
-        For an unknown column, a value of the wrong type, and a missing value in a refused column.
+        For an unknown column, and in a used column for a value of the wrong type and a refused missing value.
     """
     used = frozenset(used_columns)
     gaps_refused = refusing_columns(schema, used, refused)
@@ -144,9 +148,9 @@ def parse_rows(
         if column.kind is ColumnKind.CATEGORICAL:
             matrix[:, j] = _categories(column, cells, j in used, observations)
         else:
-            matrix[:, j] = _numbers(column, cells, column.name in gaps_refused)
+            matrix[:, j] = _numbers(column, cells, j in used, column.name in gaps_refused, observations.odd)
     notes = tuple(sorted(observations.notes, key=lambda note: note.row))
-    return ParsedRows(matrix=matrix, notes=notes, respelled=observations.respelled)
+    return ParsedRows(matrix=matrix, notes=notes, respelled=observations.respelled, odd=observations.odd)
 
 
 def _check_rows(
@@ -171,7 +175,7 @@ def _check_rows(
             )
 
 
-def _numbers(column: ColumnSchema, cells: list[Any], refused: bool) -> FloatArray:
+def _numbers(column: ColumnSchema, cells: list[Any], used: bool, refused: bool, odd: OddWords) -> FloatArray:
     """Parse a numeric or binary column: at once if all cells are floats or small integers, else one by one."""
     types = set(map(type, cells))
     if types <= {float, int}:
@@ -183,7 +187,34 @@ def _numbers(column: ColumnSchema, cells: list[Any], refused: bool) -> FloatArra
         if fine:
             return values + 0.0
     texts = numbers_of_texts({cell.strip() for cell in cells if isinstance(cell, str)})
-    return np.array([_number(column, i, cell, texts, refused) for i, cell in enumerate(cells)], np.float64)
+    if used:
+        words = Counter(cell.strip() for cell in cells if isinstance(cell, str))
+        blank = {word: n for word, n in words.items() if is_blank_word(word, texts)}
+        add_words(odd.blank, column.name, blank)
+    return _read_each(column, cells, used, odd, lambda i, cell: _number(column, i, cell, texts, refused))
+
+
+def _read_each(
+    column: ColumnSchema, cells: list[Any], used: bool, odd: OddWords, read: Callable[[int, Any], float]
+) -> FloatArray:
+    """Read cells one by one. A column that the tree does not ask has no wrong cells: they are NaN, and `odd` gets them."""
+    values = np.full(len(cells), np.nan)
+    for i, cell in enumerate(cells):
+        if isinstance(cell, OddCell) and cell.no_day:
+            add_words(odd.no_days, cell.column, {cell.word: 1})
+        try:
+            values[i] = read(i, None if isinstance(cell, OddCell) and cell.no_day else cell)
+        except RowError:
+            if used:
+                raise
+            name, word = (cell.column, cell.word) if isinstance(cell, OddCell) else (column.name, _word_of(cell))
+            add_words(odd.unfit, name, {_short(word): 1})
+    return values
+
+
+def is_blank_word(word: str, texts: Mapping[str, float]) -> bool:
+    """Return whether a word such as "-" is an empty cell among numbers; marks such as "NA" are empty in every column."""
+    return math.isnan(texts.get(word, 0.0)) and word not in ("", *MARKS)
 
 
 def numbers_of_texts(texts: Collection[str]) -> dict[str, float]:
@@ -221,8 +252,11 @@ def _categories(column: ColumnSchema, cells: list[Any], used: bool, observations
         return np.array([codes[cell] for cell in cells], np.float64) if set(map(type, cells)) <= {str} else _raise()
     except KeyError:
         spellings = Spellings(column.categories)
-        looked_up = [_category(column, codes, spellings, i, cell, used, observations) for i, cell in enumerate(cells)]
-        return np.array(looked_up, np.float64)
+
+        def read(i: int, cell: Any) -> float:
+            return _category(column, codes, spellings, i, cell, used, observations)
+
+        return _read_each(column, cells, used, observations.odd, read)
 
 
 def _raise() -> FloatArray:
@@ -252,7 +286,7 @@ def _category(
         if used:
             observations.respelled[column.name] += 1
         return float(code)
-    if used and column.unknown is UnknownPolicy.REFUSE:
+    if column.unknown is UnknownPolicy.REFUSE:
         raise _row_error(column, i, f"has '{_short(words[0])}', {NOT_TRAINED}", Refusal.UNKNOWN)
     if used:
         observations.notes.append(Note(row=i, column=column.name, value=words[0]))
@@ -284,6 +318,14 @@ def _missing(column: ColumnSchema, i: int, refused: bool) -> float:
 
 def _row_error(column: ColumnSchema, i: int, what: str, reason: Refusal = Refusal.VALUE) -> RowError:
     return RowError(f"rows[{i}]: column '{column.name}' {what}.", row=i, column=column.name, reason=reason)
+
+
+def _word_of(cell: Any) -> str:
+    """Return a cell as a word to quote: texts and short numbers as they are, others in words."""
+    if isinstance(cell, str):
+        return cell
+    is_short = isinstance(cell, float) or (isinstance(cell, int) and abs(cell) < 10**30)
+    return str(cell) if is_short else _describe_value(cell)
 
 
 def _describe_value(cell: Any) -> str:

@@ -30,14 +30,13 @@ def model_contract(model: ModelFile) -> dict[str, Any]:
         `target` and `columns`, as `table_contract` in the JSON Schema of model files.
     """
     tree = model.tree
-    used_names = {tree.schema[j].name for j in tree.used_columns}
     return table_contract(
         tree.schema,
         model.reading,
         target=model.target,
         classes=tree.classes,
         class_type=model.class_type,
-        asked=used_names,
+        asked=tree.used_names,
     )
 
 

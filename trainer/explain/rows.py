@@ -19,13 +19,15 @@ from trainer.tree.file import ModelFile
 class ExplainedRows:
     """Rows to explain: `matrix`, float64 (n, columns), NaN for empty cells, with statistics and their source in words.
 
-    `trained` is True if the file holds the training rows of the model; the statistics are then theirs.
+    `trained` is True if the file holds the training rows of the model; the statistics are then theirs. `notes` are sentences
+    on unusual cells.
     """
 
     matrix: FloatArray
     statistics: tuple[ColumnStatistics, ...]
     source: str
     trained: bool
+    notes: tuple[str, ...] = ()
 
 
 def rows_to_explain(
@@ -44,11 +46,10 @@ def rows_to_explain(
     """
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)
-    used_names = {tree.schema[j].name for j in tree.used_columns}
     raw = read_for_model(
         data,
         reading,
-        used_names,
+        tree.used_names,
         target=model.target,
         delimiter=delimiter,
         encoding=encoding,
@@ -83,4 +84,6 @@ def rows_to_explain(
             f"all {len(matrix):,} rows of this file: it is not the file that trained the model, "
             "and the model file does not keep the units of its columns"
         )
-    return ExplainedRows(matrix=matrix, statistics=column_statistics, source=source, trained=trained is not None)
+    return ExplainedRows(
+        matrix=matrix, statistics=column_statistics, source=source, trained=trained is not None, notes=rows.notes
+    )

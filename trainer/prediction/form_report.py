@@ -70,7 +70,7 @@ def warning_sentences(
 ) -> list[str]:
     """Return the warnings for a caller in Python, at most one per column.
 
-    A column gets a warning for unknown categories, unless `schema` says 'branch', or for a changed form. A
+    Only columns that the tree asks get one. A column gets a warning for unknown categories, unless `schema` says 'branch', or for a changed form. A
     used binary column also gets one for numbers other than 0 and 1. Any other used column also gets one for
     numbers far outside its training range. Numbers just outside give no warning, because each fold of a
     cross-validation has some.
@@ -79,10 +79,12 @@ def warning_sentences(
     sentences = []
     for j, column in enumerate(schema):
         proposal = proposals.get(column.name)
+        if j not in tree.used_columns:
+            continue
         if column.name not in unknown:
             if proposal is not None:
                 sentences.append(proposal.sentence)
-            elif j in tree.used_columns:
+            else:
                 sentences += _strange_numbers(tree.schema[j], matrix[:, j])
         elif column.unknown is not UnknownPolicy.BRANCH:
             text = f"{unknown_cells_words(column.name, unknown[column.name], len(matrix))} {ANSWERED_NO}"

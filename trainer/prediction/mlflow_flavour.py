@@ -54,7 +54,7 @@ class TreePredictor:
     def _matrix(self, rows: list[dict[str, Any]]) -> FloatArray:
         """Read rows into a matrix; warn of unknown categories, changed forms and far numbers, once per column."""
         tree = self.model.tree
-        plain_rows = plain_values(self.model.reading, rows)
+        plain_rows = plain_values(self.model.reading, rows, tree.used_names)
 
         def read(schema: tuple[ColumnSchema, ...]) -> ParsedRows:
             with sources_named(self.model.reading):
@@ -62,7 +62,8 @@ class TreePredictor:
 
         parsed = read(tree.schema)
         report = report_forms(tree, parsed.matrix, parsed.unknown_words, lambda schema: read(schema).matrix)
-        for sentence in warning_sentences(tree, tree.schema, parsed.matrix, parsed.unknown_words, report):
+        sentences = warning_sentences(tree, tree.schema, parsed.matrix, parsed.unknown_words, report)
+        for sentence in (*sentences, *parsed.odd.notes):
             warnings.warn(sentence, UserWarning, stacklevel=3)
         return parsed.matrix
 

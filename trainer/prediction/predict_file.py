@@ -23,10 +23,10 @@ from trainer.data.changed_form import ChangedForm
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.parquet_file import ParquetPieces, is_parquet
 from trainer.data.formats.raw import RawTable
+from trainer.data.odd_words import OddWords
 from trainer.data.parsing import ColumnParsing, around_notes
 from trainer.data.reader import (
     ModelRows,
-    blank_note,
     check_columns,
     empty_cell_notes,
     empty_words,
@@ -41,6 +41,7 @@ from trainer.dtypes import CodeArray
 from trainer.errors import DataError, list_names
 from trainer.prediction.form_report import FormWatch, Reread, count_changes, renamed_schema, respelled_words
 from trainer.prediction.output_file import PIECE, CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
+from trainer.table import ColumnKind, UnknownPolicy
 from trainer.tree.file import ModelFile
 
 LISTED = 20  # limit on the problems that an error names
@@ -207,7 +208,7 @@ def _pieces(
     Notes on lines that are not rows go to `total`.
     """
     reading = ColumnParsing.from_json(model.reading)
-    names = {model.tree.schema[j].name for j in model.tree.used_columns}
+    names = model.tree.used_names
     if not is_parquet(source.path):
         raw = read_for_model(
             source.path,
@@ -234,7 +235,13 @@ def _pieces(
     with ParquetPieces(source.path, source.limits) as file:
         used_columns = model.tree.used_columns
         check_columns(reading.names(file.names), model.tree.schema, target=model.target, used=used_columns)
-        requested = reading.sources(names) | {model.target}
+        # a stored number always fits; texts of columns that the tree does not ask are read to report those that do not fit
+        judged = {
+            c.name
+            for c in model.tree.schema
+            if c.kind is not ColumnKind.CATEGORICAL or c.unknown is UnknownPolicy.REFUSE
+        }
+        requested = reading.sources(names) | (reading.sources(judged) & file.text_names) | {model.target}
         parts: Iterator[tuple[RawTable, pa.RecordBatch | None]] = (
             file.read_all(requested, size) if source.keep else ((part, None) for part in file.read(requested, size))
         )
@@ -293,7 +300,7 @@ class _Total:
         # number of cells outside the training range, by used column
         self.outside = np.zeros(len(tree.used_columns), np.int64)
         self.respelled: Counter[str] = Counter()
-        self.blank_words: dict[str, Counter[str]] = {}
+        self.odd = OddWords()
         self.watch = FormWatch(tree)
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
@@ -307,8 +314,7 @@ class _Total:
         self.labels += np.bincount(codes[rows.usable], minlength=len(self.labels))
         self.unknown.update(rows.unknown)
         self.respelled.update(rows.respelled)
-        for name, words in rows.blank_words.items():
-            self.blank_words.setdefault(name, Counter()).update(words)
+        self.odd.add(rows.odd)
         self.watch.add(rows.table.matrix(), rows.unknown_words)
         self._count_empty(rows)
         self._count_life(rows, leaves)
@@ -360,7 +366,7 @@ class _Total:
         notes += [proposal.sentence for proposal in proposals]
         for name, count in self.unknown.items():
             notes.append(unknown_words(name, count))
-        notes += [blank_note(name, words) for name, words in self.blank_words.items()]
+        notes += self.odd.notes
         notes += [respelled_words(name, count) for name, count in self.respelled.items()]
         for j, count in zip(self.tree.used_columns, self.outside.tolist(), strict=True):
             if count:

@@ -25,12 +25,13 @@ from sklearn.utils.validation import validate_data as sklearn_validate
 
 from trainer.data.formats.frame import raw_rows
 from trainer.data.formats.parquet_file import declared_order
+from trainer.data.odd_words import OddWords, add_words
 from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
 from trainer.data.parsing.infer import number_texts, stray_words
 from trainer.data.reader import rows_for_model
-from trainer.data.rows import UNKNOWN_CODE, numbers_of_texts
+from trainer.data.rows import UNKNOWN_CODE, is_blank_word, numbers_of_texts
 from trainer.dtypes import FloatArray
 from trainer.errors import list_names
 from trainer.prediction.form_report import report_forms, unknown_cells_words, warning_sentences
@@ -50,6 +51,7 @@ from trainer.tree.nodes import Tree
 
 NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
+TEXT_TYPES = (nw.String, nw.Object, nw.Categorical, nw.Enum)
 PLAIN = (str, bool, np.bool_, *NUMBERS)  # types of cells that a column of Python objects may hold
 TOO_PRECISE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
 TOO_LARGE = "whole numbers beyond 2^53, which a double cannot tell apart. Make the column text, or divide its values."
@@ -95,10 +97,11 @@ def _kept_dtype(X: Any) -> type[np.float64] | None:
 
 
 class InputRows(NamedTuple):
-    """Rows to predict, and their unknown categories."""
+    """Rows to predict, their unknown categories, and words that a column does not take as they are."""
 
     matrix: FloatArray  # (n, p), of any numeric type
     unknown: dict[str, Counter[str]]  # for each column, the number of cells with each unknown category
+    odd: OddWords
 
 
 def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> InputRows:
@@ -118,26 +121,73 @@ def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Input
             )
         _refuse_large(X)
         return InputRows(
-            sklearn_validate(estimator, X, dtype=_kept_dtype(X), reset=False, ensure_all_finite="allow-nan"), {}
+            sklearn_validate(estimator, X, dtype=_kept_dtype(X), reset=False, ensure_all_finite="allow-nan"),
+            {},
+            OddWords(),
         )
     _check_names(estimator, X, frame, reset=False)
     if len(frame) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
     matrix = np.empty((len(frame), len(schema)), order="F")
     unknown: dict[str, Counter[str]] = {}
+    odd = OddWords()
+    asked = set(estimator.tree_.used_columns)
     for j, (input_column, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
-        series = _dense(input_column)
-        if column.kind is not ColumnKind.CATEGORICAL:
-            matrix[:, j] = _numbers(column.name, series)
+        policy = policy_of(estimator, column)
+        try:
+            matrix[:, j], unknown_words = _read_column(column, _dense(input_column), policy)
+        except ValueError:
+            if j in asked:
+                raise
+            matrix[:, j] = np.nan  # the tree does not ask this column
+            add_words(odd.unfit, column.name, _unfit_words(column, _dense(input_column)))
             continue
-        texts = _texts(series)
-        matrix[:, j], unknown_words = _codes(column, texts)
+        if j not in asked:
+            continue
+        add_words(odd.blank, column.name, _blank_words(column, _dense(input_column)))
         if unknown_words:
-            unknown[column.name] = Counter(text for text in texts if text in unknown_words)
-            if policy_of(estimator, column) is UnknownPolicy.REFUSE:
-                words = unknown_cells_words(column.name, unknown[column.name], len(texts))
-                raise ValueError(f"{words} Correct the cells, or choose unknown='warn'.")
-    return InputRows(matrix, unknown)
+            unknown[column.name] = unknown_words
+    return InputRows(matrix, unknown, odd)
+
+
+def _read_column(column: ColumnSchema, series: nw.Series, policy: UnknownPolicy) -> tuple[FloatArray, Counter[str]]:
+    """Return the values of a column and its unknown words; raise ValueError for cells that do not fit."""
+    if column.kind is not ColumnKind.CATEGORICAL:
+        return _numbers(column.name, series), Counter()
+    texts = _texts(series)
+    codes, strange = _codes(column, texts)
+    unknown_words = Counter(text for text in texts if text is not None and text in strange)
+    if unknown_words and policy is UnknownPolicy.REFUSE:
+        words = unknown_cells_words(column.name, unknown_words, len(texts))
+        raise ValueError(f"{words} Correct the cells, or choose unknown='warn'.")
+    return codes, unknown_words
+
+
+def _blank_words(column: ColumnSchema, series: nw.Series) -> dict[str, int]:
+    """Return the words of a column of numbers that are read as empty cells, such as "-"."""
+    if column.kind is ColumnKind.CATEGORICAL or series.dtype not in TEXT_TYPES:
+        return {}
+    words = Counter(cell.strip() for cell in series.to_list() if isinstance(cell, str))
+    numbers = numbers_of_texts(words)
+    return {word: n for word, n in words.items() if is_blank_word(word, numbers)}
+
+
+def _unfit_words(column: ColumnSchema, series: nw.Series) -> Counter[str]:
+    """Return the words of a column that the tree does not ask, which an asked column would refuse."""
+    cells = [cell for cell in series.to_list() if not _is_missing(cell)]
+    if column.kind is ColumnKind.CATEGORICAL:
+        strange = _codes(column, [str(cell) for cell in cells])[1]
+        return Counter(str(cell) for cell in cells if str(cell) in strange or not isinstance(cell, PLAIN))
+    numbers = numbers_of_texts({cell.strip() for cell in cells if isinstance(cell, str)})
+    return Counter(str(cell) for cell in cells if not _is_number(cell, numbers))
+
+
+def _is_number(cell: Any, numbers: Mapping[str, float]) -> bool:
+    if isinstance(cell, str):
+        return cell.strip() in numbers
+    if isinstance(cell, (int, np.integer)):
+        return abs(int(cell)) <= LARGEST_EXACT
+    return isinstance(cell, NUMBERS) and bool(np.isfinite(float(cell)))
 
 
 def _read_like_file(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...], reading: ColumnParsing) -> InputRows:
@@ -148,7 +198,8 @@ def _read_like_file(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...], re
     reading = replace(reading, columns=sources)
     columns = [replace(column, unknown=policy_of(estimator, column)) for column in schema]
     rows = rows_for_model(raw, columns, used=estimator.tree_.used_columns, reading=reading)
-    return InputRows(rows.table.matrix(), {name: Counter(words) for name, words in rows.unknown_words.items()})
+    unknown = {name: Counter(words) for name, words in rows.unknown_words.items()}
+    return InputRows(rows.table.matrix(), unknown, rows.odd)
 
 
 def policy_of(estimator: Any, column: ColumnSchema) -> UnknownPolicy:
@@ -162,7 +213,7 @@ def warn_of_changed_forms(estimator: Any, X: Any, rows: InputRows, tree: Tree) -
     """Warn once about each column with unknown categories, or with numbers that look like another unit."""
     report = report_forms(tree, rows.matrix, rows.unknown, lambda schema: read_rows(estimator, X, schema).matrix)
     schema = [replace(column, unknown=policy_of(estimator, column)) for column in tree.schema]
-    for sentence in warning_sentences(tree, schema, rows.matrix, rows.unknown, report):
+    for sentence in (*warning_sentences(tree, schema, rows.matrix, rows.unknown, report), *rows.odd.notes):
         warnings.warn(sentence, UserWarning, stacklevel=4)
 
 
@@ -451,7 +502,7 @@ def _numbers_of_texts(series: nw.Series) -> FloatArray | None:
 
     Raise ValueError with the first text that is not a number.
     """
-    if series.dtype not in (nw.String, nw.Object, nw.Categorical, nw.Enum):
+    if series.dtype not in TEXT_TYPES:
         return None
     cells = [None if _is_missing(cell) else cell for cell in series.to_list()]
     texts = {cell.strip() for cell in cells if isinstance(cell, str)}

@@ -159,6 +159,11 @@ class Tree:
         return tuple(sorted({f for v in self.nodes if v.split is not None for f in v.split.used}))
 
     @cached_property
+    def used_names(self) -> frozenset[str]:
+        """Names of the columns that some split reads."""
+        return frozenset(self.schema[j].name for j in self.used_columns)
+
+    @cached_property
     def refused_columns(self) -> tuple[int, ...]:
         """Indices of the columns in which an empty cell gets no answer, sorted."""
         refused = {f for v in self.nodes if v.split is not None for f in v.split.refused}

@@ -99,7 +99,10 @@ class ModelExplain(APIView):
         rows, _ = without_ignored(model, rows)
         with sources_named(reading):
             parsed = parse_rows(
-                tree.schema, tree.used_columns, plain_values(reading, rows), refused=tree.refused_columns
+                tree.schema,
+                tree.used_columns,
+                plain_values(reading, rows, tree.used_names),
+                refused=tree.refused_columns,
             )
         statistics, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
         cost = _costs(request.data)
@@ -125,7 +128,7 @@ class ModelExplain(APIView):
                 "measured_on": source,
                 "least": least,
                 "explanations": explanations,
-                "notes": [str(note) for note in parsed.notes],
+                "notes": [*(str(note) for note in parsed.notes), *parsed.odd.notes],
             }
             | retired_member(model),
             headers=retired_headers(model),

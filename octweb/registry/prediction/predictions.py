@@ -154,10 +154,10 @@ def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
 
     Raises RowError, which names row and column.
     """
-    reading = model_file(model).reading
+    file = model_file(model)
     rows, notes = without_ignored(model, rows)
-    with sources_named(reading):
-        predictions = predict_plain(model, plain_values(reading, rows))
+    with sources_named(file.reading):
+        predictions = predict_plain(model, plain_values(file.reading, rows, file.tree.used_names))
     return replace(predictions, notes=(*notes, *predictions.notes)) if notes else predictions
 
 
@@ -188,6 +188,7 @@ def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     notes = [str(note) for note in parsed.notes[:MAX_NOTES]]
     if len(parsed.notes) > MAX_NOTES:
         notes.append(f"and {len(parsed.notes) - MAX_NOTES:,} more unknown categories.")
+    notes += parsed.odd.notes
     predictions = Predictions(tree=tree, matrix=parsed.matrix, leaves=tree.apply(parsed.matrix), notes=tuple(notes))
     return predictions.with_forms(
         report_forms(
@@ -196,8 +197,8 @@ def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     )
 
 
-def predict_matrix(model: TreeModel, matrix: FloatArray) -> Predictions:
-    """Predict a float64 matrix (n, columns of the model) with checked cells."""
+def predict_matrix(model: TreeModel, matrix: FloatArray, notes: tuple[str, ...] = ()) -> Predictions:
+    """Predict a float64 matrix (n, columns of the model) with checked cells, and add notes on its cells."""
     tree = model_file(model).tree
-    predictions = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))
+    predictions = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=notes)
     return predictions.with_forms(report_forms(tree, matrix, {}))

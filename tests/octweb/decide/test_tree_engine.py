@@ -145,7 +145,7 @@ def test_words_for_missing_and_ranks_are_those_of_the_server():
 def _read_by_server(schema, reading, name, word):
     try:
         rows = plain_values(reading, [{name: word}])
-        value = float(parse_rows(schema, (), rows).matrix[0, 0 if name == "n" else 1])
+        value = float(parse_rows(schema, (0, 1), rows).matrix[0, 0 if name == "n" else 1])
     except RowError:
         return None
     return _cell(value)

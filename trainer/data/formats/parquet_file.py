@@ -163,7 +163,8 @@ def pandas_index(schema: pa.Schema) -> str:
 class ParquetPieces:
     """A Parquet file that is read in pieces, so that it is never in memory as a whole; a context manager.
 
-    `names` are all its columns and `rows` its number of rows. A damaged or too large file raises DataError.
+    `names` are all its columns, `text_names` those of texts, and `rows` its number of rows. A damaged or too large file
+    raises DataError.
     """
 
     def __init__(self, file: Path | pa.NativeFile, limits: ReadLimits | None = None) -> None:
@@ -178,6 +179,9 @@ class ParquetPieces:
             try:
                 _check_parquet(self._file, limits)
                 self.names = tuple(str(name) for name in self._file.schema_arrow.names)
+                self.text_names = frozenset(
+                    str(field.name) for field in self._file.schema_arrow if _is_text(field.type)
+                )
                 self.rows = int(self._file.metadata.num_rows)
             except BaseException:
                 self._file.close(force=True)
@@ -224,6 +228,11 @@ class ParquetPieces:
             for batch in self._file.iter_batches(batch_size=size, columns=names, use_threads=False):
                 yield before, batch
                 before += batch.num_rows
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    own = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(own) or pa.types.is_large_string(own) or pa.types.is_string_view(own)
 
 
 def arrow_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[RawTable]:

@@ -131,6 +131,16 @@ class Cells:
             out[i] = TRUTH[self.word(i).lower()]
         return out + 0.0  # adding 0.0 turns -0.0 into 0.0, which would print differently
 
+    def words_at(self, rows: BoolArray) -> BoolArray:
+        """Return the mask of the words that occur in the rows of a mask, bool (n,)."""
+        out = np.zeros(len(self.array), bool)
+        out[self.index[rows]] = True
+        return out
+
+    def counts_of(self, chosen: BoolArray) -> dict[str, int]:
+        """Return the rows of each word that is chosen; `chosen` has one bool per word."""
+        return {self.word(i): int(self.counts[i]) for i in np.flatnonzero(chosen)}
+
     def rows_of(self, chosen: BoolArray, most: int) -> np.ndarray:
         """Return the first `most` rows whose word is chosen; `chosen` has one bool per word."""
         return np.flatnonzero(chosen[self.index])[:most]

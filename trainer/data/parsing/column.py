@@ -173,6 +173,12 @@ class ColumnReading:
         """Whether the cells become numbers. A word such as `-` or `NaT` then means an empty cell, unless it is a rank."""
         return self.number is not None or self.date is not None or bool(self.ranks)
 
+    def is_no_day(self, word: str) -> bool:
+        """Return whether a word is written as a date but names no real day, so that it is read as an empty cell."""
+        if self.date is None or word in self._gaps or not self.date.names_no_day(word):
+            return False
+        return self.date.values(word) is None
+
     def columns(self, column: pa.Array) -> tuple[tuple[pa.Array, ...], np.ndarray, Cells | None]:
         """Return the plain columns, the mask, bool (n,), of cells that do not fit the format (null in the columns), and the cells."""
         nothing = np.zeros(len(column), bool)

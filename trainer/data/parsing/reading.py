@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trainer.data.formats.layout import Line
 from trainer.data.formats.raw import RawTable
+from trainer.data.odd_words import OddWords, add_words
 from trainer.data.parsing.alike import merged_spellings
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import ASK, PLAIN, TEXT, ColumnReading
@@ -219,7 +220,14 @@ class ColumnParsing:
         source_of = {derived: column.name for column in self.columns.values() for derived in column.names}
         return set(names) | {source_of[name] for name in names if name in source_of}
 
-    def apply(self, raw: RawTable, *, target: str | None = None, needed: Collection[str] | None = None) -> RawTable:
+    def apply(
+        self,
+        raw: RawTable,
+        *,
+        target: str | None = None,
+        needed: Collection[str] | None = None,
+        odd: OddWords | None = None,
+    ) -> RawTable:
         """Convert a table to the plain form of a clean file.
 
         Parameters
@@ -229,6 +237,8 @@ class ColumnParsing:
             Column of the classes.
         needed : collection of str, optional
             Parsed columns in which every cell must fit; by default all. In other columns, cells that do not fit are empty.
+        odd : OddWords, optional
+            Gets the words that do not fit other columns, and the dates of needed columns that name no real day.
 
         Raises
         ------
@@ -248,10 +258,19 @@ class ColumnParsing:
             derived, wrong, cells = reading.columns(column)
             names += reading.names
             columns += derived
-            if wrong.any() and cells is not None and (needed is None or not set(reading.names).isdisjoint(needed)):
-                bad = np.zeros(len(cells.words), bool)
-                bad[cells.index[wrong]] = True
+            if cells is None:
+                continue
+            is_needed = needed is None or not set(reading.names).isdisjoint(needed)
+            bad = cells.words_at(wrong)
+            if is_needed:
                 problems += places(raw, cells, bad, f"column '{name}' is read as {reading.words}, but has %s")
+            if odd is not None and name != target:
+                if is_needed:
+                    empty = cells.words_at(pc.equal(derived[0], "").fill_null(False).to_numpy(zero_copy_only=False))
+                    no_days = {word: n for word, n in cells.counts_of(empty).items() if reading.is_no_day(word)}
+                    add_words(odd.no_days, name, no_days)
+                else:
+                    add_words(odd.unfit, name, cells.counts_of(bad))
         if problems:
             more = f" ({len(problems)} places are listed.)" if len(problems) > 1 else ""
             raise DataError(f"{problems[0]}{more} Correct these cells.", problems=tuple(problems))
