@@ -18,7 +18,7 @@ import numpy as np
 
 from octweb.batch.models import BatchPrediction
 from octweb.core import spool
-from octweb.core.spool import FrameKind
+from octweb.core.spool import FrameBody, FrameKind
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.document.model_files import model_file
 from octweb.registry.prediction.recording import ID_DIGITS, Caller, Origin, Recorder, by_text, new_id
@@ -56,7 +56,7 @@ class FileRecorder:
         name = f"{self._job.pk.hex}-{self._job.attempt}"
         spool.write_hidden(self._stream, name, self._recorder.schema[1], self._frames(rows))
 
-    def _frames(self, rows: Path) -> Iterator[tuple[FrameKind, bytes, int]]:
+    def _frames(self, rows: Path) -> Iterator[FrameBody]:
         start = 0
         with rows.open("rb") as stream:
             for piece in read_pieces(stream):
@@ -64,14 +64,14 @@ class FileRecorder:
                     yield self._frame(piece, start, slice(begin, end))
                 start += len(piece.usable)
 
-    def _frame(self, piece: RecordedPiece, start: int, part: slice) -> tuple[FrameKind, bytes, int]:
+    def _frame(self, piece: RecordedPiece, start: int, part: slice) -> FrameBody:
         row = start + part.start
         key = uuid.UUID(int=self._first.int + row).bytes
         if piece.usable[part.start]:
             body = self._recorder.rows_body(self._origin, key, piece.cells[part], piece.leaves[part])
-            return FrameKind.ROWS, body, part.stop - part.start
+            return FrameBody(FrameKind.ROWS, body, part.stop - part.start)
         error = RowError("", row=row, column=self._empty_column(piece, part.start), reason=Refusal.EMPTY)
-        return FrameKind.REFUSED, self._recorder.refused_body(self._origin, key, error), 1
+        return FrameBody(FrameKind.REFUSED, (self._recorder.refused_body(self._origin, key, error),), 1)
 
     def _empty_column(self, piece: RecordedPiece, row: int) -> str:
         """Return the first empty column that makes the tree refuse the row."""

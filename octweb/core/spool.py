@@ -15,21 +15,24 @@ import threading
 import time
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.core.signals import setting_changed
 
 from octweb.core.problems import Busy
 
 log = logging.getLogger(__name__)
 
+Buffer = Any  # bytes or a contiguous array
 SUFFIX = ".spool"
 MAGIC = b"OCTD"
 HEAD = struct.Struct("<4sIIBQI")  # magic, body length, CRC-32 of all that follows it, kind, seq, rows
-CHECKED = struct.Struct("<BQI")  # kind, seq and rows: the part of the header that the CRC-32 covers
+UNCHECKED = struct.Struct("<4sII")  # first part of the header: magic, body length and CRC-32
+CHECKED = struct.Struct("<BQI")  # second part: kind, seq and rows, which the CRC-32 covers like the body
 # a file of this age is closed, so that the collector deletes it; until then, it still contains what was erased from
 # the database
 PART_SECONDS = 60.0
@@ -44,6 +47,14 @@ class FrameKind(IntEnum):
     REFUSED = 3
     CLOSED = 4  # the process ended normally
     CONTINUED = 5  # the stream continues in the next file
+
+
+class FrameBody(NamedTuple):
+    """Content of a frame to write: its kind, the parts of its body, and its number of rows."""
+
+    kind: FrameKind
+    parts: Sequence[Buffer]
+    rows: int
 
 
 class Frame(NamedTuple):
@@ -74,13 +85,14 @@ class SpoolWriter:
         self._full = False
         self._schemas: set[bytes] = set()
         self._stream = uuid.uuid4()
-        self._root: Any = None  # settings.DATA_DIR of the open file
+        self._syncs_calls = False  # settings.RECORD_SYNC, which takes as long to read as a small write
 
-    def append(self, kind: FrameKind, body: bytes, rows: int, schema: tuple[bytes, bytes]) -> None:
+    def append(self, kind: FrameKind, body: Sequence[Buffer], rows: int, schema: tuple[bytes, bytes]) -> None:
         """Write a frame. Precede it with the schema (key and content) if the file does not contain it yet.
 
-        Raises SpoolFull if the frame could not be written or synced. A part of a frame is never kept. A frame that was
-        written but not synced is: the collector may have read it already, so no other frame may have its numbers.
+        `body` is in parts. Raises SpoolFull if the frame could not be written or synced. A part of a frame is never
+        kept. A frame that was written but not synced is: the collector may have read it already, so no other frame may
+        have its numbers.
         """
         with self._lock:
             if self._full:
@@ -88,15 +100,15 @@ class SpoolWriter:
                     "There is no answer, because the server has no room for its record. Try again later; tell an administrator."
                 )
             try:
-                if self._fd < 0 or self._is_old() or self._root is not settings.DATA_DIR:
+                if self._fd < 0 or self._began < 0:
                     self._open_next()
                 parts = frame(kind, body, self._seq, rows)
                 if schema[0] not in self._schemas:
-                    parts = frame(FrameKind.SCHEMA, schema[1], self._seq, 0) + parts
+                    parts = frame(FrameKind.SCHEMA, schema[1:], self._seq, 0) + parts
                 self._write(parts)
                 self._schemas.add(schema[0])
                 self._seq += rows
-                if settings.RECORD_SYNC == "call":
+                if self._syncs_calls:
                     os.fdatasync(self._fd)
             except OSError as error:
                 log.error("a decision could not be recorded: %s", error)
@@ -130,11 +142,17 @@ class SpoolWriter:
         if fd >= 0:
             os.close(fd)  # the parent process has the same file open and keeps its lock
 
-    def _write(self, content: bytes) -> None:
-        written = os.write(self._fd, content)
-        if written < len(content):
+    def reread_settings(self) -> None:
+        """Use the current settings from the next frame on, in another file."""
+        self._began = -PART_SECONDS
+
+    def _write(self, parts: Sequence[bytes]) -> None:
+        """Append the parts with one system call."""
+        size = sum([len(part) for part in parts])
+        written = os.writev(self._fd, parts)
+        if written < size:
             os.ftruncate(self._fd, self._size)
-            raise OSError(f"only {written} of {len(content)} bytes were written")
+            raise OSError(f"only {written} of {size} bytes were written")
         self._size += written
         self._dirty = True
 
@@ -143,7 +161,7 @@ class SpoolWriter:
 
     def _open_next(self) -> None:
         self._end(FrameKind.CONTINUED)
-        self._root = settings.DATA_DIR  # compared by identity, because building a path takes as long as the write
+        self._syncs_calls = settings.RECORD_SYNC == "call"
         folder().mkdir(mode=0o700, parents=True, exist_ok=True)
         self._part += 1
         path = folder() / f"{self._stream.hex}-{self._part:06d}{SUFFIX}"
@@ -161,7 +179,7 @@ class SpoolWriter:
         if self._fd < 0:
             return
         try:
-            self._write(frame(kind, b"", self._seq, 0))
+            self._write(frame(kind, (), self._seq, 0))
             os.fdatasync(self._fd)
         finally:
             os.close(self._fd)
@@ -184,16 +202,16 @@ def used_bytes() -> int:
     return total
 
 
-def frame(kind: FrameKind, body: bytes, seq: int, rows: int) -> bytes:
-    """Return the bytes of a frame."""
-    checked = CHECKED.pack(kind, seq, rows)
-    return HEAD.pack(MAGIC, len(body), zlib.crc32(body, zlib.crc32(checked)), kind, seq, rows) + body
+def frame(kind: FrameKind, body: Sequence[Buffer], seq: int, rows: int) -> tuple[bytes, bytes]:
+    """Return the bytes of a frame: what its CRC-32 does not cover, and what it covers. `body` is in parts."""
+    checked = b"".join((CHECKED.pack(kind, seq, rows), *body))
+    return UNCHECKED.pack(MAGIC, len(checked) - CHECKED.size, zlib.crc32(checked)), checked
 
 
-def write_hidden(stream: uuid.UUID, name: str, schema: bytes, bodies: Iterable[tuple[FrameKind, bytes, int]]) -> Path:
+def write_hidden(stream: uuid.UUID, name: str, schema: bytes, bodies: Iterable[FrameBody]) -> Path:
     """Write a complete stream to a hidden file, and return its path. No collector reads it until it is renamed.
 
-    `bodies` yields kind, body and number of rows of each frame. `name` identifies the job that writes the file. The
+    `name` identifies the job that writes the file. The
     file is synced to disk. Repeated calls with the same content are safe. Raises OSError and SpoolFull.
     """
     if used_bytes() > settings.RECORD_SPOOL_BYTES:
@@ -204,11 +222,11 @@ def write_hidden(stream: uuid.UUID, name: str, schema: bytes, bodies: Iterable[t
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.truncate(0)
-        file.write(frame(FrameKind.SCHEMA, schema, 0, 0))
+        file.writelines(frame(FrameKind.SCHEMA, (schema,), 0, 0))
         for kind, body, rows in bodies:
-            file.write(frame(kind, body, seq, rows))
+            file.writelines(frame(kind, body, seq, rows))
             seq += rows
-        file.write(frame(FrameKind.CLOSED, b"", seq, 0))
+        file.writelines(frame(FrameKind.CLOSED, (), seq, 0))
         file.flush()
         os.fsync(file.fileno())
     return path
@@ -268,6 +286,14 @@ def is_free(fd: int) -> bool:
 
 
 WRITER = SpoolWriter()
+
+
+def _reread_settings(*, setting: str, **_: Any) -> None:
+    if setting in ("DATA_DIR", "RECORD_SYNC"):
+        WRITER.reread_settings()
+
+
+setting_changed.connect(_reread_settings)
 
 
 class _Keeper:

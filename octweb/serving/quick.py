@@ -359,10 +359,10 @@ def _columns_answer(served_model: ServedModel, matrix: np.ndarray, leaves: np.nd
 
 def _rows_answer(served_model: ServedModel, leaves: np.ndarray, notes: tuple[str, ...], ids: Ids | None) -> bytes:
     records = served_model.tree.records
-    numbers = leaves.tolist()
-    answers = [records[v] for v in numbers] if ids is None else ids.json_records(records, numbers)
     tail = b'],"notes":%s}' % orjson.dumps(notes)
-    return served_model.head_v1 + b",".join(answers) + tail
+    if ids is None:
+        return served_model.head_v1 + b",".join([records[v] for v in leaves.tolist()]) + tail
+    return b"".join((served_model.head_v1, ids.json_records(records, leaves), tail))
 
 
 def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:

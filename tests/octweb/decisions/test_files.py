@@ -139,7 +139,7 @@ def test_rows_without_an_answer_are_refused_records(new_job, recorded, tmp_path,
     assert [(kind, rows) for kind, _, rows in frames] == [
         (FrameKind.ROWS, 2), (FrameKind.ROWS, 1), (FrameKind.REFUSED, 1), (FrameKind.REFUSED, 1), (FrameKind.ROWS, 1),
     ]  # fmt: skip
-    refused = json.loads(frames[2][1])
+    refused = json.loads(frames[2].parts[0])
     assert (refused["row"], refused["reason"], int(refused["id"][-8:], 16)) == (13, "empty", 13)
 
 

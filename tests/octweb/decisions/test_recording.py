@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+import uuid
 from datetime import UTC, datetime
 
 import numpy as np
@@ -28,7 +29,7 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.models import Recording
-from octweb.registry.prediction.recording import subject_digest
+from octweb.registry.prediction.recording import Ids, new_id, subject_digest
 from tests.conftest import ROOT
 from tests.octweb.decisions.conftest import ROW
 
@@ -96,6 +97,37 @@ def test_every_door_gives_the_ids_of_its_records(recorded, client_of, owner):
     assert len(set(ids)) == len(ids) == 11
 
 
+def test_ids_are_unique_uuids_of_version_7_also_after_a_fork():
+    now = time.time_ns()
+    parts = [new_id(now) for _ in range(1000)]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, b"".join(new_id(now) for _ in range(1000)))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    content = os.read(reading, 16_000)
+    parts += [content[i : i + 16] for i in range(0, len(content), 16)]
+    parts += [new_id(now) for _ in range(1000)]
+    os.close(reading)
+    os.close(writing)
+    found = [uuid.UUID(bytes=part) for part in parts]
+    assert len(set(found)) == 3000
+    assert {(key.version, key.variant) for key in found} == {(7, uuid.RFC_4122)}
+    assert {(key.int >> 80, key.int % 2**32) for key in found} == {(now // 1_000_000, 0)}
+    random = [key.int >> 32 & ~(0b11 << 30 | 7 << 44) for key in found]
+    assert int(np.bitwise_or.reduce(random)) & (1 << 44) - 1 == (0xFFF << 32) | (1 << 30) - 1
+
+
+@pytest.mark.parametrize("rows", [1, 2, 1999, 2000, 2001, 3000])
+def test_records_of_an_answer_have_their_ids_in_order(rows):
+    records = [b'{"leaf":%d}' % i for i in range(5)]
+    leaves = np.random.default_rng(rows).integers(0, 5, rows).astype(np.int32)
+    ids = Ids("0123-", rows)
+    answers = json.loads(b"[" + ids.json_records(records, leaves) + b"]")
+    assert answers == [{"leaf": v, "decision": key} for v, key in zip(leaves.tolist(), ids.texts(), strict=True)]
+
+
 @pytest.mark.slow
 def test_quick_answers_of_plain_numbers_are_recorded(register, staff, owner, client_of, numbers_document):
     model = register(document=numbers_document, title="Numbers")
@@ -156,12 +188,13 @@ def test_no_answer_without_room_for_its_record(recorded, client_of, owner, setti
     settings.RECORD_SPOOL_BYTES = 10**9
     WRITER.look_after()
 
-    def write(fd, content):
-        return real(fd, content[: len(content) // 2])
+    def write(fd, parts):
+        content = b"".join(parts)
+        return real(fd, [content[: len(content) // 2]])
 
-    real = os.write
+    real = os.writev
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", write)
+        patch.setattr(os, "writev", write)
         assert post(client, path, {"rows": [ROW]}).status_code == 503
     assert post(client, path, {"rows": [ROW]}).status_code == 200
     assert len(payloads()) == 2
