@@ -84,6 +84,7 @@ DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)
 DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and other objects that one visitor may have
 # Whether the owner of a model must not approve it. None: the owner may, unless there are two administrators or more.
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
+TEAM_REVIEW = boolean("OCTWEB_TEAM_REVIEW", False)  # whether reviewers of a team approve its models
 APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # number of administrators who must approve a model
 WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts to which webhooks may be sent
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # file of the key that signs dossiers
@@ -144,6 +145,7 @@ INSTALLED_APPS = [
     "octweb.experiments",
     "octweb.notify",
     "octweb.privacy",
+    "octweb.teams",
     "octweb.workbench",
     "octweb.serving",
     "octweb.batch",

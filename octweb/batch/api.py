@@ -219,7 +219,7 @@ class BatchPredictionViewSet(
         return jobs
 
     def get_object(self) -> BatchPrediction:
-        return self._open_to_caller().get_visible(self.request.user, self.kwargs["pk"])
+        return self._open_to_caller().get_for(self.request, self.kwargs["pk"])
 
     def _open_to_caller(self) -> Any:
         """Return the jobs that the caller may see. A prediction token sees only its own."""

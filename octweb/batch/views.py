@@ -113,7 +113,7 @@ class UploadForm(SaidForm):
 
 def _job(request: HttpRequest, pk: Any) -> BatchPrediction:
     jobs = BatchPrediction.objects.select_related("owner", "model__family").defer("model__document")
-    return jobs.get_visible(request.user, pk)
+    return jobs.get_for(request, pk)
 
 
 @login_required

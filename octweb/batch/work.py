@@ -24,7 +24,7 @@ from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.life.counting import count_file
 from octweb.registry.document.model_files import document_of
-from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import recorder_of
 
@@ -66,7 +66,7 @@ class PredictionChild(Process):
         dataset = model.dataset
         if dataset is None or not dataset.file or dataset.rows > MAX_TRAINING_ROWS:
             return None
-        if not access.is_owner_or_staff(self.job.owner, model):
+        if not may_see_rows(self.job.owner, model):
             return None
         try:
             return place_in(dataset.file, self.folder / "training.parquet")

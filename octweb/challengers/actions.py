@@ -81,7 +81,7 @@ def served_model_named(user: Any, to: str) -> TreeModel:
 
     Raises ValidationError. The error is the same whether the model does not exist or belongs to another user.
     """
-    models = TreeModel.objects.visible_to(user).approved().select_related("family", "owner", "dataset")
+    models = TreeModel.objects.changeable_by(user).approved().select_related("family", "owner", "dataset")
     name, _, version = to.strip().partition("/")
     try:
         matches = models.filter(pk=uuid.UUID(name))
@@ -154,7 +154,7 @@ def _check_models(model: TreeModel, challenger: TreeModel) -> None:
 
 def challenge_by(challenger: uuid.UUID, user: Any) -> Challenge | None:
     """Return the running challenge of a challenger against a model of the user, or None."""
-    mine = TreeModel.objects.visible_to(user)
+    mine = TreeModel.objects.changeable_by(user)
     challenge: Challenge | None = running_challenges().filter(challenger=challenger, model__in=mine).first()
     return challenge
 

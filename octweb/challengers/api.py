@@ -178,6 +178,6 @@ class DifferencesFigure(APIView):
         responses={200: reference("Figure")} | PROBLEMS(401, 403, 404, 429),
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+        model = TreeModel.objects.select_related("family", "owner", "dataset").get_for(request, pk)
         challenge = latest_challenge(model)
         return Response(differences_figure([] if challenge is None else daily_differences(challenge)))

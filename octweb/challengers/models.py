@@ -74,6 +74,7 @@ class StayingPrice(Job):
     Its summary is the member `compare` of the JSON of `manage.py convert`, with the counts of the chosen rows.
     """
 
+    TEAM_PATH = "model__team"
     TASK = "octweb.challengers.tasks.find_price"
     TIDY = "octweb.challengers.price.tidy"
     ADVICE = "Ask for fewer days."

@@ -23,6 +23,7 @@ from octweb.challengers import words
 from octweb.challengers.actions import require_approved
 from octweb.challengers.models import StayingPrice
 from octweb.checking.comparing import time_limit
+from octweb.core.ownership import may_change
 from octweb.core.problems import Conflict
 from octweb.core.templatetags.octweb import whole
 from octweb.decisions.models import ChainEntry, Kind
@@ -31,7 +32,6 @@ from octweb.decisions.replaying import row_of
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.document.model_files import model_file
-from octweb.registry.lifecycle.access import is_owner_or_staff
 from octweb.registry.models import TreeModel
 from trainer.convert.rival import DEEPEST
 from trainer.table import ColumnKind
@@ -118,7 +118,7 @@ def repeat_due(now: datetime) -> int:
     models = TreeModel.objects.kept().approved().filter(staying_prices__monthly=True).distinct()
     for model in models.select_related("family", "owner"):
         last = latest(model)
-        if last is None or not _is_due(last, now) or not is_owner_or_staff(last.owner, model):
+        if last is None or not _is_due(last, now) or not may_change(last.owner, model):
             continue
         try:
             start(owner=last.owner, model=model, days=last.days, seconds=last.seconds, monthly=True)

@@ -77,7 +77,7 @@ class ModelPrice(GenericAPIView):
     def get_object(self) -> TreeModel:
         """Return a model of the caller, or any model for administrators. Raises Http404."""
         models = TreeModel.objects.select_related("family", "owner")
-        return models.get_visible(self.request.user, self.kwargs["pk"])
+        return models.get_for(self.request, self.kwargs["pk"])
 
     def answer(self, model: TreeModel, status: int = 200) -> Response:
         record = price.price_record(model)

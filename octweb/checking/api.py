@@ -7,7 +7,7 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,9 +16,9 @@ from rest_framework.views import APIView
 from octweb.checking import comparing
 from octweb.checking.models import Comparison
 from octweb.core.api import PROBLEMS, BodySerializer
+from octweb.core.ownership import SAFE_METHODS, may_change, may_see, refusal
 from octweb.jobs import queue
 from octweb.registry.api.request import readable_model
-from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
 
 VERDICTS = ("not optimal", "no better tree", "open")
@@ -83,8 +83,10 @@ def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
     Raises NotFound.
     """
     model = readable_model(request, pk)
-    if not access.is_owner_or_staff(request.user, model):
+    if not may_see(request.user, model):
         raise NotFound("There is no model with this id, or it is not yours. Check the id.")
+    if request.method not in SAFE_METHODS and not may_change(request.user, model):
+        raise PermissionDenied(refusal(request.user, model, "change"))
     return model
 
 

@@ -26,6 +26,7 @@ class Proof(models.Model):
 class ModelCheck(Job):
     """A run of the independent checker on a model. Its summary is the JSON of `manage.py verify`."""
 
+    TEAM_PATH = "model__team"
     TASK = "octweb.checking.tasks.check_model"
     TIDY = "octweb.checking.actions.tidy"
     ADVICE = "Check the model on a machine with more memory: download its files."
@@ -56,6 +57,7 @@ class Comparison(Job):
     Its summary is the member `compare` of the JSON of `manage.py convert`.
     """
 
+    TEAM_PATH = "model__team"
     TASK = "octweb.checking.tasks.compare_model"
     TIDY = "octweb.checking.comparing.tidy"
     ADVICE = "Compare the tree on a machine with more memory: manage.py convert --compare."

@@ -26,9 +26,11 @@ from trainer.training.claims import read_claim, wishes_in_words
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
     """Return a readable model, or raise Http404. With `inside`, the user must be allowed to see its rows."""
-    models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
-    if inside and not request.user.is_staff:
-        models = models.filter(owner=request.user)
+    models = TreeModel.objects.select_related("family", "owner", "dataset")
+    if inside:
+        model: TreeModel = models.get_for(request, pk)
+        return model
+    models = models.readable_by(request.user)
     try:
         return models.get(pk=pk)
     except TreeModel.DoesNotExist as error:

@@ -1,9 +1,50 @@
-"""Store answers for repeated calls, counts of calls, and who the users of a sign-on service are."""
+"""Store teams, answers for repeated calls, counts of calls, and users of a sign-on service."""
 
 from __future__ import annotations
 
+import uuid
+
 from django.conf import settings
 from django.db import models
+
+
+class TeamRole(models.TextChoices):
+    """What a member may do with the objects of a team."""
+
+    OWNER = "owner", "Owner"
+    EDITOR = "editor", "Editor"
+    READER = "reader", "Reader"
+    REVIEWER = "reviewer", "Reviewer"
+
+
+class Team(models.Model):
+    """Users who share data sets and models, and everything made from them."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=100, unique=True)
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """The role of a user in a team."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="members")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=TeamRole)
+
+    class Meta:
+        ordering = ["user__username"]
+        constraints = [models.UniqueConstraint(fields=["team", "user"], name="one_role_a_member")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.team}"
 
 
 class StoredAnswer(models.Model):

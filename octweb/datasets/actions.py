@@ -388,6 +388,13 @@ def insert(dataset: Dataset) -> None:
     """Insert a data set whose file is stored, with its record in the chain. Raises Conflict for a visitor at the limit."""
     refuse_more(dataset.owner)
     dataset.save(force_insert=True)
+    team = {} if dataset.team_id is None else {"team": str(dataset.team_id)}
     audit.record(
-        "uploaded", dataset, by=dataset.owner, file=dataset.source_name, sha256=dataset.sha256, rows=dataset.rows
+        "uploaded",
+        dataset,
+        by=dataset.owner,
+        file=dataset.source_name,
+        sha256=dataset.sha256,
+        rows=dataset.rows,
+        **team,
     )

@@ -26,6 +26,7 @@ from octweb.core.api import PROBLEMS
 from octweb.core.attachments import as_file
 from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
+from octweb.core.ownership import check_deletable
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions, versions
 from octweb.datasets.choice import ColumnChoice, ReadOptions
@@ -78,9 +79,10 @@ class DatasetViewSet(
         return datasets.filter(name__icontains=name) if name else datasets
 
     def get_object(self) -> Dataset:
-        return Dataset.objects.select_related("owner").get_visible(self.request.user, self.kwargs["pk"])
+        return Dataset.objects.select_related("owner").get_for(self.request, self.kwargs["pk"])
 
     def perform_destroy(self, instance: Dataset) -> None:
+        check_deletable(self.request.user, instance)
         with transaction.atomic():
             actions.delete(instance)
             audit.record("deleted", instance, by=self.request.user)

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from octweb.audit import actions as audit
 from octweb.core import files
+from octweb.core.ownership import may_delete
 from octweb.core.problems import Conflict
 from octweb.datasets import actions, intake, reader
 from octweb.datasets.choice import choice_of
@@ -117,6 +118,7 @@ def without_rows(
     refuse_changed(dataset, path)
     version = Dataset(
         owner=dataset.owner,
+        team_id=dataset.team_id,
         name=version_name(dataset),
         source_name=dataset.source_name,
         source_bytes=dataset.source_bytes,
@@ -187,7 +189,7 @@ def _relatives(dataset: Dataset, user: Any) -> Iterator[Dataset]:
         version = waiting.pop()
         near = list(Dataset.objects.filter(previous=version)) + ([version.previous] if version.previous else [])
         for relative in near:
-            if relative.pk not in seen and (user.is_staff or relative.owner_id == user.pk):
+            if relative.pk not in seen and may_delete(user, relative):
                 seen.add(relative.pk)
                 waiting.append(relative)
                 yield relative

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import Deletable, Owned
+from octweb.core.ownership import TEAM_LIST_INDEXES, Deletable, Owned
 
 
 class Dataset(Deletable):
@@ -12,6 +12,8 @@ class Dataset(Deletable):
 
     A data set of a source has a file of counts instead of rows.
     """
+
+    TEAM_PATH = "team"
 
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)
@@ -33,9 +35,11 @@ class Dataset(Deletable):
     # `previous` is the data set that this version replaces, another file with the same columns
     version = models.PositiveIntegerField(default=1)
     previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="later")
+    team = models.ForeignKey("core.Team", null=True, blank=True, on_delete=models.PROTECT, related_name="datasets")
 
     class Meta(Deletable.Meta):
         verbose_name = "data set"
+        indexes = TEAM_LIST_INDEXES
 
     def __str__(self) -> str:
         return self.name

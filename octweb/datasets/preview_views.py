@@ -79,7 +79,7 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
 @login_required
 def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     """Choose read options, kinds, roles and target, the second step. Only `confirm` stores a data set."""
-    upload = Upload.objects.get_visible(request.user, pk)
+    upload = Upload.objects.get_for(request, pk)
     if upload.origin:
         return redirect("sources:preview", upload.pk)
     return preview_page(request, upload, _store_or_explain)
@@ -228,7 +228,7 @@ def _store_or_explain(
 @login_required
 @require_POST
 def upload_discard(request: HttpRequest, pk: Any) -> HttpResponse:
-    actions.discard(Upload.objects.get_visible(request.user, pk))
+    actions.discard(Upload.objects.get_for(request, pk))
     messages.info(request, "The file was removed; nothing was stored.")
     return redirect("datasets:new")
 

@@ -64,6 +64,7 @@ def _succeed(before: Dataset, now: Dataset, *, as_it_is: bool) -> None:
     if not as_it_is:
         _refuse_changed_forms(before, now)
     now.previous = before
+    now.team_id = before.team_id
     now.version = before.version + 1
 
 

@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
 from octweb.core.lists import narrowed, page_of
+from octweb.core.ownership import may_change, may_delete
 from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Busy, Unprocessable
 from octweb.core.refusals import refusals_said
@@ -41,7 +42,7 @@ RUN_COUNT = Subquery(COUNTED.annotate(count=Count("runs", filter=Q(runs__deleted
 
 
 def _dataset(request: HttpRequest, pk: Any) -> Dataset:
-    return Dataset.objects.select_related("owner").get_visible(request.user, pk)
+    return Dataset.objects.select_related("owner").get_for(request, pk)
 
 
 @login_required
@@ -76,8 +77,7 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
     columns = column_charts(dataset, sort)
     everything = "all" in request.GET
     in_file = dataset.rows + int(dataset.profile.get("rows_dropped") or 0)
-    context = {
-        "dataset": dataset,
+    context = _rights(request, dataset) | {
         "profile": dataset.profile,
         "classes": class_bars(dataset.profile.get("classes", ()), dataset.profile.get("class_counts", ())),
         "columns": columns if everything else columns[:COLUMNS_SHOWN],
@@ -101,17 +101,21 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "previous": versions.visible_previous(dataset, request.user),
         "later": dataset.later.kept().first(),
         "changes": versions.changes(dataset),
-        "same_again": dataset.previous.runs.kept().filter(owner=request.user, status="succeeded")[:8]
+        "same_again": dataset.previous.runs.visible_to(request.user).filter(owner=request.user, status="succeeded")[:8]
         if dataset.previous
         else [],
     }
     return render(request, "datasets/detail.html", context)
 
 
+def _rights(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
+    user: Any = request.user
+    return {"dataset": dataset, "can_change": may_change(user, dataset), "can_delete": may_delete(user, dataset)}
+
+
 def _counted_detail(request: HttpRequest, dataset: Dataset) -> HttpResponse:
     """Show a data set with counts of a source. Nothing on its page needs rows."""
-    context = {
-        "dataset": dataset,
+    context = _rights(request, dataset) | {
         "profile": dataset.profile,
         "origin": dataset.origin,
         "classes": class_bars(dataset.profile["classes"], dataset.profile["class_counts"]),

@@ -14,10 +14,10 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.core.names import is_storable
+from octweb.core.ownership import may_change
 from octweb.core.problems import Conflict
 from octweb.decide.models import Guidance
 from octweb.registry.document.model_files import model_file
-from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.audit_trail import AuditFindings
 from octweb.registry.models import State, TreeModel
 from trainer.errors import ParameterError
@@ -109,7 +109,7 @@ def _check_text(name: str, text: str, limit: int) -> None:
 
 def require_owner(model: TreeModel, by: Any) -> None:
     """Raise PermissionDenied unless the user owns the model or is an administrator."""
-    if not access.is_owner_or_staff(by, model):
+    if not may_change(by, model):
         raise PermissionDenied("Only the owner or an administrator may do this. Ask one of them.")
 
 

@@ -48,7 +48,7 @@ class ModelPublicPage(GenericAPIView):
         return self._model(self.kwargs["pk"])
 
     def _model(self, pk: uuid.UUID) -> TreeModel:
-        return TreeModel.objects.select_related("family").get_visible(self.request.user, pk)
+        return TreeModel.objects.select_related("family").get_for(self.request, pk)
 
     def _record(self, model: TreeModel) -> dict[str, Any]:
         guidance = actions.guidance_of(model)
@@ -134,9 +134,7 @@ class ModelReasonTexts(GenericAPIView):
     pagination_class = None
 
     def get_object(self) -> TreeModel:
-        model: TreeModel = TreeModel.objects.select_related("family", "owner").get_visible(
-            self.request.user, self.kwargs["pk"]
-        )
+        model: TreeModel = TreeModel.objects.select_related("family", "owner").get_for(self.request, self.kwargs["pk"])
         return model
 
     def _record(self, model: TreeModel) -> dict[str, Any]:

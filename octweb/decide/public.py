@@ -84,9 +84,5 @@ def _change(request: HttpRequest, model: TreeModel) -> None:
 
 
 def _own_model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
-    model: TreeModel = (
-        TreeModel.objects.select_related("family", "owner").visible_to(request.user).filter(pk=pk).first()
-    )
-    if model is None:
-        raise Http404("There is no model with this id, or it is not yours.")
+    model: TreeModel = TreeModel.objects.select_related("family", "owner").get_for(request, pk)
     return model

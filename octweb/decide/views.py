@@ -69,7 +69,7 @@ def reasons(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
     404 unless the user owns it or is an administrator.
     """
-    model = TreeModel.objects.select_related("family", "owner").get_visible(request.user, pk)
+    model = TreeModel.objects.select_related("family", "owner").get_for(request, pk)
     trouble: list[str] = []
     questions = questions_of(model)
     contact = actions.guidance_of(model).contact

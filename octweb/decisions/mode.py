@@ -11,5 +11,5 @@ MODE = Mode(
     template="",
     context=lambda scene: {},
     page="records:list",
-    shown=lambda scene: scene.inside,
+    shown=lambda scene: scene.can_change,
 )

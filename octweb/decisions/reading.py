@@ -14,6 +14,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q
 from django.http import Http404
 
+from octweb.core.ownership import CHANGING_ROLES
 from octweb.decisions import hashing
 from octweb.decisions.adding import add_later
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
@@ -83,7 +84,7 @@ def models_of(user: Any) -> Any:
 
     Deleted ones are included.
     """
-    return TreeModel.objects.owned_by(user).select_related("family", "owner", "dataset")
+    return TreeModel.objects.open_to(user, CHANGING_ROLES).select_related("family", "owner", "dataset")
 
 
 def find_model(user: Any, pk: uuid.UUID) -> TreeModel:

@@ -20,6 +20,7 @@ from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.core import files
 from octweb.core.faults import StoreUnavailable
+from octweb.core.ownership import may_change
 from octweb.decide.actions import guidance_of
 from octweb.decide.wording import questions_of
 from octweb.dossier import signing
@@ -32,8 +33,8 @@ from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry import hooks
 from octweb.registry.document.selection import selection_of
-from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle import actions as registry
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.lifecycle.audit_trail import AuditFindings
 from octweb.registry.models import Recording, ReviewEvent, State, TreeModel
 from trainer.errors import DataError, list_names
@@ -66,7 +67,7 @@ def start(
 
     Missing texts and groups are copied from the last dossier. Raises PermissionDenied, ValidationError and Conflict.
     """
-    if not access.is_owner_or_staff(by, model):
+    if not may_change(by, model):
         raise PermissionDenied(
             "Only the owner or an administrator can make a dossier, because it holds counts of the rows. Ask one of them."
         )
@@ -215,7 +216,7 @@ def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
 
     The model files in dossiers of earlier versions reveal them.
     """
-    if access.is_owner_or_staff(by, model):
+    if may_see_rows(by, model):
         return
     with zipfile.ZipFile(io.BytesIO(content)) as packed:
         signed = packed.read(MODEL)

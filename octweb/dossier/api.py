@@ -17,6 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from octweb.core.api import PROBLEMS, BodySerializer
+from octweb.core.ownership import may_change
 from octweb.core.problems import Conflict
 from octweb.dossier import actions
 from octweb.dossier.models import ModelDossier
@@ -25,7 +26,6 @@ from octweb.dossier.views import answer
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
 from octweb.registry.api.request import AnyFormat, readable_model
-from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
 
 # maximum and default time that a call waits for its dossier, and time between two polls, in seconds
@@ -100,7 +100,7 @@ class DossierView(GenericAPIView):
             return _approval_response(request, model, form)
         job = actions.latest_dossier(model)
         if job is None:
-            if not access.is_owner_or_staff(request.user, model):
+            if not may_change(request.user, model):
                 raise NotFound("There is no dossier of this model. Its owner can make one.")
             first = actions.start(by=request.user, model=model, site=request.build_absolute_uri("/"))
             job = _wait_for_end(first, wait)

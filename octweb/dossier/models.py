@@ -23,6 +23,7 @@ class SigningKey(models.Model):
 class ModelDossier(Job):
     """A job that makes a dossier. A finished dossier never changes, and a new one is a new row."""
 
+    TEAM_PATH = "model__team"
     TASK = "octweb.dossier.tasks.make_dossier"
     TIDY = "octweb.dossier.actions.tidy"
     ADVICE = "Make the dossier on a machine with more memory: manage.py dossier."

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from rest_framework.exceptions import ValidationError
 
 from octweb.core.attachments import as_file
+from octweb.core.ownership import may_change
 from octweb.core.problems import Conflict, flatten, problem
 from octweb.dossier import actions, pdf, signing
 from octweb.dossier.folder import PDF
@@ -21,7 +22,6 @@ from octweb.dossier.keys import signing_key
 from octweb.dossier.models import ModelDossier
 from octweb.dossier.texts import BASIC, FURTHER, TEXTS
 from octweb.jobs.waiting import wait_of
-from octweb.registry.lifecycle import access
 from octweb.registry.models import TreeModel
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
     )
     if model is None:
         raise Http404("There is no model with this id, or it is not yours and not approved.")
-    return model, access.is_owner_or_staff(request.user, model)
+    return model, may_change(request.user, model)
 
 
 def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = "", status: int = 200) -> HttpResponse:

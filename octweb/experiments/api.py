@@ -16,6 +16,7 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, BodySerializer, Name, StrictTextField
 from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
+from octweb.core.ownership import check_deletable
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
 from octweb.experiments.board import SHOWN, BoardLine, board, elapsed, held_out, interval_of, points
@@ -83,7 +84,7 @@ class NewExperimentSerializer(BodySerializer):
 
     def create(self, validated_data: dict[str, Any]) -> Experiment:
         user = self.context["request"].user
-        dataset = Dataset.objects.get_visible(user, validated_data.pop("dataset"))
+        dataset = Dataset.objects.get_changeable(user, validated_data.pop("dataset"))
         return actions.start(owner=user, dataset=dataset, **validated_data)
 
 
@@ -251,7 +252,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
 
     def get_object(self) -> Experiment:
         experiments = Experiment.objects.select_related("dataset", "owner", "chosen")
-        return experiments.get_visible(self.request.user, self.kwargs["pk"])
+        return experiments.get_for(self.request, self.kwargs["pk"])
 
     @extend_schema(responses={200: ExperimentSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429))
     def list(self, request: Request) -> Response:
@@ -275,6 +276,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
         return self._answer(form.save(), 201)
 
     def perform_destroy(self, instance: Experiment) -> None:
+        check_deletable(self.request.user, instance)
         with transaction.atomic():
             actions.delete(instance)
             audit.record("deleted", instance, by=self.request.user)
@@ -314,7 +316,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
         candidates = Candidate.objects.filter(experiment=self.get_object()).select_related(
             "experiment__dataset", "owner"
         )
-        return candidates.get_visible(self.request.user, key)
+        return candidates.get_for(self.request, key)
 
     def _answer(self, experiment: Experiment, status: int = 200) -> Response:
         experiment.refresh_from_db()

@@ -15,6 +15,8 @@ class Experiment(Deletable):
     The recommendation is computed from them, never stored.
     """
 
+    TEAM_PATH = "dataset__team"
+
     name = models.CharField(max_length=200)
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="experiments")
     folds = models.PositiveIntegerField(default=5)
@@ -62,6 +64,7 @@ class Candidate(Job):
     `records` has a record per finished fold or pair of folds. `document` is the tree on all training rows.
     """
 
+    TEAM_PATH = "experiment__dataset__team"
     TASK = "octweb.experiments.tasks.try_candidate"
     ADVICE = "Try a smaller depth."
     TIDY = "octweb.experiments.actions.tidy"

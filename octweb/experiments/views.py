@@ -28,19 +28,19 @@ from trainer.errors import ParameterError
 
 
 def _experiment(request: HttpRequest, pk: Any) -> Experiment:
-    return Experiment.objects.select_related("dataset", "owner", "chosen").get_visible(request.user, pk)
+    return Experiment.objects.select_related("dataset", "owner", "chosen").get_for(request, pk)
 
 
 def _candidate(request: HttpRequest, pk: Any) -> Candidate:
-    return Candidate.objects.select_related("experiment__dataset", "owner").get_visible(request.user, pk)
+    return Candidate.objects.select_related("experiment__dataset", "owner").get_for(request, pk)
 
 
 @login_required
 def experiment_new(request: HttpRequest) -> HttpResponse:
     """Show the form of a new experiment with a preview of the plan. A POST starts the experiment."""
-    datasets = Dataset.objects.visible_to(request.user)
+    datasets = Dataset.objects.changeable_by(request.user)
     chosen = request.POST.get("dataset") or request.GET.get("dataset")
-    dataset = datasets.get_visible(request.user, chosen) if chosen else datasets.first()
+    dataset = datasets.get_for(request, chosen) if chosen else datasets.first()
     if dataset is None:
         messages.info(request, "An experiment needs a data set. Upload one, or take a sample.")
         return redirect("datasets:new")

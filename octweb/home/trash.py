@@ -23,7 +23,7 @@ from octweb.home.kinds import KINDS, DeletableKind, users_of
 def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
     """Show the consequences and ask for confirmation. A POST deletes."""
     known = _kind(kind)
-    thing = known.model._default_manager.get_visible(request.user, pk)
+    thing = known.model._default_manager.get_deletable(request.user, pk)
     if request.method == "POST":
         return _delete(request, kind, thing)
     context = {

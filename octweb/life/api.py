@@ -132,7 +132,7 @@ class LifeView(GenericAPIView):
     def get_object(self) -> TreeModel:
         """Return the model. OPTIONS calls this to find out whether the caller may POST."""
         models = TreeModel.objects.select_related("family", "owner", "dataset")
-        return models.get_visible(self.request.user, self.kwargs["pk"])
+        return models.get_for(self.request, self.kwargs["pk"])
 
     def answer(self, days: int = 365) -> Response:
         """Return the record of the model as a response."""
@@ -210,7 +210,7 @@ class _Figure(APIView):
 
     @extend_schema(parameters=[DAYS], responses=FIGURE)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+        model = TreeModel.objects.select_related("family", "owner", "dataset").get_for(request, pk)
         record = life_record(model, days_of(request), timezone.now(), with_parts=False)
         return Response(self.draw(record, model_file(model).tree.classes))
 

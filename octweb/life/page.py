@@ -88,7 +88,7 @@ def _change(watch: dict[str, Any]) -> float | None:
 
 def own_model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
     """Return a model of the user, or any model for administrators. Raises Http404."""
-    return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+    return TreeModel.objects.select_related("family", "owner", "dataset").get_for(request, pk)
 
 
 def back_to_life(pk: uuid.UUID) -> HttpResponse:

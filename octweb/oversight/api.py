@@ -34,7 +34,7 @@ class OversightView(GenericAPIView):
     def get_object(self) -> TreeModel:
         """Return the model. OPTIONS calls this to find out whether the caller may change it."""
         models = TreeModel.objects.select_related("family", "owner", "dataset")
-        model: TreeModel = models.get_visible(self.request.user, self.kwargs["pk"])
+        model: TreeModel = models.get_for(self.request, self.kwargs["pk"])
         return model
 
     def answer(self, model: TreeModel) -> Response:

@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.core.idempotency import idempotent
+from octweb.core.ownership import check_deletable
 from octweb.datasets import erasing
 from octweb.datasets.models import Dataset
 from octweb.datasets.serializers import VersionSerializer
@@ -122,7 +123,9 @@ class DatasetErasure(GenericAPIView):
 
     def get_object(self) -> Dataset:
         """Return the data set. OPTIONS calls this to find out whether the caller may POST."""
-        dataset: Dataset = Dataset.objects.get_visible(self.request.user, self.kwargs["pk"])
+        dataset: Dataset = Dataset.objects.get_for(self.request, self.kwargs["pk"])
+        if self.request.method == "POST":
+            check_deletable(self.request.user, dataset)
         return dataset
 
     @extend_schema(

@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from octweb.core.ownership import check_deletable
 from octweb.core.problems import Busy, Conflict, Unprocessable
 from octweb.datasets import erasing
 from octweb.datasets.models import Dataset
@@ -44,7 +45,9 @@ def chosen_user(user: Any, name: str) -> Any | None:
 @require_http_methods(["GET", "HEAD", "POST"])
 def erase_rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Find rows of a data set by a cell, and erase the chosen ones."""
-    dataset = Dataset.objects.get_visible(request.user, pk)
+    dataset = Dataset.objects.get_for(request, pk)
+    if request.method == "POST":
+        check_deletable(request.user, dataset)
     columns = [column["name"] for column in dataset.columns]
     column = request.GET.get("column", "")
     value = request.GET.get("value", "")

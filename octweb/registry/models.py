@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
-from octweb.core.ownership import Deletable, OwnedQuerySet
+from octweb.core.ownership import SEEING_ROLES, TEAM_LIST_INDEXES, Deletable, OwnedQuerySet
 
 
 class State(models.TextChoices):
@@ -55,20 +55,21 @@ class TreeModelQuerySet(OwnedQuerySet):
         return self.approved().filter(served_since__isnull=False).order_by("-served_since", "-version")
 
     def callable_by(self, user: Any) -> TreeModelQuerySet:
-        """Return the user's own models, approved ones, and those shared for calls. For staff, return all models."""
-        return self._open_to(user, (ShareLevel.CALL,))
+        """Return approved models, those of the user and the user's teams, and those shared for calls; all for staff."""
+        return self._shared_with(user, (ShareLevel.CALL,))
 
     def readable_by(self, user: Any) -> TreeModelQuerySet:
         """Return the models that the user may call, and those shared for reading."""
-        return self._open_to(user, (ShareLevel.READ, ShareLevel.CALL))
+        return self._shared_with(user, (ShareLevel.READ, ShareLevel.CALL))
 
-    def _open_to(self, user: Any, levels: Collection[Any]) -> TreeModelQuerySet:
+    def _shared_with(self, user: Any, levels: Collection[Any]) -> TreeModelQuerySet:
         if not user.is_authenticated:
             return self.none()
         if user.is_staff:
             return self.kept()
         shared = Share.objects.filter(user=user, level__in=levels).values("model")
-        return self.kept().filter(models.Q(owner=user) | models.Q(state=State.APPROVED) | models.Q(pk__in=shared))
+        own = self.condition_of(user, SEEING_ROLES)
+        return self.kept().filter(own | models.Q(state=State.APPROVED) | models.Q(pk__in=shared))
 
 
 class ShareLevel(models.TextChoices):
@@ -96,12 +97,16 @@ class Doubt(models.TextChoices):
 class TreeModel(Deletable):
     """A trained tree: one version of a name. `document` is the model file, verbatim."""
 
+    TEAM_PATH = "team"
+
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="versions")
     version = models.PositiveIntegerField()
     title = models.CharField(max_length=200)
     dataset = models.ForeignKey(
         "datasets.Dataset", null=True, blank=True, on_delete=models.SET_NULL, related_name="models"
     )
+    # at first that of the data set
+    team = models.ForeignKey("core.Team", null=True, blank=True, on_delete=models.PROTECT, related_name="models")
     method = models.CharField(max_length=50)
     state = models.CharField(max_length=20, choices=State, default=State.DRAFT)
     # since this time, callers can reach the model by name; the default version of a name is the one served last
@@ -128,6 +133,7 @@ class TreeModel(Deletable):
 
     class Meta(Deletable.Meta):
         verbose_name = "model"
+        indexes = TEAM_LIST_INDEXES
         constraints = [models.UniqueConstraint(fields=["family", "version"], name="one_model_a_version")]
 
     def __str__(self) -> str:

@@ -18,6 +18,7 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS
 from octweb.core.idempotency import idempotent, key_of
 from octweb.core.model_schema import reference
+from octweb.core.ownership import check_deletable
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
 from octweb.runs import actions
@@ -87,7 +88,7 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
         return runs
 
     def get_object(self) -> TrainingRun:
-        return TrainingRun.objects.select_related("owner").get_visible(self.request.user, self.kwargs["pk"])
+        return TrainingRun.objects.select_related("owner").get_for(self.request, self.kwargs["pk"])
 
     @extend_schema(
         request=NewRunSerializer,
@@ -100,6 +101,7 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
         return Response(RunSerializer(form.save()).data, status=201)
 
     def perform_destroy(self, instance: TrainingRun) -> None:
+        check_deletable(self.request.user, instance)
         with transaction.atomic():
             actions.delete(instance)
             audit.record("deleted", instance, by=self.request.user)
@@ -121,7 +123,7 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
         form = RunAgainSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         other = form.validated_data.get("dataset")
-        dataset = None if other is None else Dataset.objects.get_visible(request.user, other)
+        dataset = None if other is None else Dataset.objects.get_for(request, other)
         return Response(RunSerializer(actions.run_again(run, owner=request.user, dataset=dataset)).data, status=201)
 
     @extend_schema(

@@ -13,6 +13,7 @@ from trainer.cli.parameters import INFEASIBLE, PROOF_SECONDS
 class TrainingRun(Job, Deletable):
     """A request to train one tree, and the resulting model."""
 
+    TEAM_PATH = "dataset__team"
     TASK = "octweb.runs.tasks.train_run"
     ADVICE = "Ask for less memory or a smaller depth."
     TIDY = "octweb.runs.actions.tidy"

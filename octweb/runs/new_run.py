@@ -166,9 +166,9 @@ def _possible(answers: AdviceAnswers, dataset: Dataset) -> AdviceAnswers:
 
 
 def _dataset(request: HttpRequest, data: QueryDict) -> Dataset | None:
-    datasets = Dataset.objects.visible_to(request.user)
+    datasets = Dataset.objects.changeable_by(request.user)
     dataset_id = data.get("dataset")
-    return datasets.get_visible(request.user, dataset_id) if dataset_id else datasets.first()
+    return datasets.get_for(request, dataset_id) if dataset_id else datasets.first()
 
 
 def _form(
@@ -231,7 +231,7 @@ def _context(
     method = choice.method
     return {
         "dataset": dataset,
-        "datasets": Dataset.objects.visible_to(request.user)[:200],
+        "datasets": Dataset.objects.changeable_by(request.user)[:200],
         "class_words": class_words(dataset),
         "method": method,
         "own": choice.own,

@@ -93,7 +93,7 @@ class NewRunSerializer(BodySerializer):
 
     def create(self, validated_data: dict[str, Any]) -> TrainingRun:
         user = self.context["request"].user
-        dataset = Dataset.objects.get_visible(user, validated_data.pop("dataset"))
+        dataset = Dataset.objects.get_changeable(user, validated_data.pop("dataset"))
         start = validated_data.pop("warm_start")
         model = None if start is None else TreeModel.objects.get_visible(user, start)
         key = self.context.get("key", "")

@@ -36,7 +36,7 @@ MOST_DIGITS = 7  # maximum digits of a number of leaves
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
-    return TrainingRun.objects.select_related("dataset", "model", "owner").get_visible(request.user, pk)
+    return TrainingRun.objects.select_related("dataset", "model", "owner").get_for(request, pk)
 
 
 @login_required
@@ -71,7 +71,7 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
 
     That check loads no progress records.
     """
-    run = TrainingRun.objects.get_visible(request.user, pk)
+    run = TrainingRun.objects.get_for(request, pk)
     wait = wait_of(run)
     if request.GET.get("seen") == _page_version(run, _newest(run), wait):
         return HttpResponse(status=204)
@@ -127,7 +127,7 @@ def model_sizes(request: HttpRequest, pk: Any) -> HttpResponse:
 
     The response is empty for others, and if no sizes were compared.
     """
-    model = TreeModel.objects.get_visible(request.user, pk)
+    model = TreeModel.objects.get_for(request, pk)
     is_owner = model.owner_id == request.user.pk
     if request.method == "POST":
         return _open_size(request, model, own=is_owner)
@@ -150,7 +150,7 @@ def _open_size(request: HttpRequest, model: TreeModel, *, own: bool) -> HttpResp
 def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
     """Queue a run with the same settings on another data set."""
     run = _run(request, pk)
-    dataset = Dataset.objects.get_visible(request.user, other)
+    dataset = Dataset.objects.get_for(request, other)
     with refusals_said(request, "This run cannot be repeated as it was"):
         return redirect("runs:detail", actions.run_again(run, owner=request.user, dataset=dataset).pk)
     return redirect("datasets:detail", dataset.pk)

@@ -27,6 +27,7 @@ TAGS = {
     "sign-out-everywhere": "End all sessions and tokens of your account.",
     "sources": "Databases and files that the operator has registered.",
     "subjects": "Erase the records about one person.",
+    "teams": "Teams: members, roles.",
     "tokens": "Your API tokens.",
     "v2": "Predictions by the Open Inference Protocol.",
     "workbenches": "Change a tree, with prices and good trees.",

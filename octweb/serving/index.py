@@ -23,6 +23,7 @@ PLACES = {
     "inventory": "inventory",
     "predictions": "batch-list",
     "privacy": "privacy",
+    "teams": "api-teams",
     "tokens": "api-tokens",
     "schema": "schema",
     "documentation": "api-docs",

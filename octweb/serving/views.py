@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 from octweb.core.forms import SaidForm
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.registry.document.rows import example_row
-from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.page import snippets
 from octweb.registry.prediction.predictions import predict_rows
@@ -112,7 +112,7 @@ def _example(request: HttpRequest) -> dict[str, Any]:
     model = models.filter(owner=user).first() or models.approved().first()
     if model is None:
         return {}
-    inside = access.is_owner_or_staff(user, model)
+    inside = may_see_rows(user, model)
     row = example_row(model, inside=inside)
     url = request.build_absolute_uri(reverse("api-model-predict", args=[model.pk]))
     try:

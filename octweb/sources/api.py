@@ -251,7 +251,7 @@ class CountViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
         return jobs
 
     def get_object(self) -> SourceCount:
-        return SourceCount.objects.select_related("owner").get_visible(self.request.user, self.kwargs["pk"])
+        return SourceCount.objects.select_related("owner").get_for(self.request, self.kwargs["pk"])
 
     @extend_schema(
         request=NewCountSerializer,

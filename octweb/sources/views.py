@@ -66,7 +66,7 @@ def source_rows(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 def sample_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     """Show the preview of a sample, as for an upload. A POST with `confirm` queues the count."""
-    upload = Upload.objects.exclude(origin={}).get_visible(request.user, pk)
+    upload = Upload.objects.exclude(origin={}).get_for(request, pk)
     try:
         rows = chosen_rows(request.user, upload.origin)
     except DataError as error:  # the settings have another source of this name by now
@@ -105,7 +105,7 @@ def sample_preview(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def _count(request: HttpRequest, pk: Any) -> SourceCount:
-    return SourceCount.objects.select_related("owner", "dataset").get_visible(request.user, pk)
+    return SourceCount.objects.select_related("owner", "dataset").get_for(request, pk)
 
 
 @login_required

@@ -24,6 +24,7 @@ from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions as registry
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.runs.actions import check_settings, within_limits
 from octweb.runs.dependence import ROLES
@@ -71,6 +72,8 @@ def open_for(
     method without a workbench or a deleted data set, ParameterError for invalid settings, and Conflict.
     """
     dataset = dataset if model is None else model.dataset
+    if model is not None and dataset is not None and not may_see_rows(owner, model):
+        raise Unprocessable("The data set of this model is not yours. Ask its owner to give it to your team.")
     if dataset is None:
         raise Unprocessable(
             "The data set of this model is gone, and a workbench needs its rows. Open a workbench on another data set."

@@ -26,6 +26,7 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, BodySerializer, Name
 from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
+from octweb.core.ownership import check_deletable
 from octweb.datasets.models import Dataset
 from octweb.figures.good_trees import questions_figure, tolerance_figure
 from octweb.registry.models import TreeModel
@@ -128,9 +129,11 @@ class NewWorkbenchSerializer(BodySerializer):
         user = self.context["request"].user
         values = dict(validated_data)
         if "model" in values:
-            values["model"] = TreeModel.objects.select_related("family", "dataset").get_visible(user, values["model"])
+            values["model"] = TreeModel.objects.select_related("family", "dataset").get_changeable(
+                user, values["model"]
+            )
         else:
-            values["dataset"] = Dataset.objects.get_visible(user, values["dataset"])
+            values["dataset"] = Dataset.objects.get_changeable(user, values["dataset"])
         return actions.open_for(owner=user, **values)
 
 
@@ -248,14 +251,15 @@ class WorkbenchViewSet(
         return benches.defer("log", "progress", "summary").prefetch_related(CURRENT)
 
     def get_object(self) -> Workbench:
-        bench = Workbench.objects.select_related("owner", "base__family", "dataset").get_visible(
-            self.request.user, self.kwargs["pk"]
+        bench = Workbench.objects.select_related("owner", "base__family", "dataset").get_for(
+            self.request, self.kwargs["pk"]
         )
         if self.request.method not in SAFE_METHODS:
             actions.wake_if_needed(bench)
         return bench
 
     def perform_destroy(self, instance: Workbench) -> None:
+        check_deletable(self.request.user, instance)
         with transaction.atomic():
             actions.delete(instance)
             audit.record("deleted", instance, by=self.request.user)

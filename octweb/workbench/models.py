@@ -39,6 +39,7 @@ class Workbench(Job, Deletable):
     `position` is the number of the current step, 0 before the first.
     """
 
+    TEAM_PATH = "dataset__team"
     TASK = "octweb.workbench.tasks.edit"
     TIDY = "octweb.workbench.actions.tidy"
     ADVICE = "Ask for less memory or a smaller depth."

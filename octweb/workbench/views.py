@@ -37,7 +37,7 @@ LIST_SORTS = {
 
 
 def _bench(request: HttpRequest, pk: Any) -> Workbench:
-    bench = Workbench.objects.select_related("dataset", "owner", "base__family").get_visible(request.user, pk)
+    bench = Workbench.objects.select_related("dataset", "owner", "base__family").get_for(request, pk)
     if request.method == "POST":
         actions.wake_if_needed(bench)
     return bench
@@ -47,7 +47,7 @@ def _bench(request: HttpRequest, pk: Any) -> Workbench:
 @require_GET
 def bench_list(request: HttpRequest) -> HttpResponse:
     benches = Workbench.objects.visible_to(request.user).select_related("dataset", "owner", "base__family")
-    models = TreeModel.objects.visible_to(request.user).filter(method__in=editable_ids()).exclude(dataset=None)
+    models = TreeModel.objects.changeable_by(request.user).filter(method__in=editable_ids()).exclude(dataset=None)
     fields = ("name", "dataset__name", "base__family__name", "method")
     benches, list_context = narrowed(benches, request.GET, fields=fields, sorts=LIST_SORTS)
     context = list_context | {
@@ -61,7 +61,7 @@ def bench_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def bench_new(request: HttpRequest) -> HttpResponse:
-    model = TreeModel.objects.select_related("family", "dataset").get_visible(request.user, request.POST.get("model"))
+    model = TreeModel.objects.select_related("family", "dataset").get_for(request, request.POST.get("model"))
     try:
         if request.POST.get("threshold"):
             return _holding(request, model)
@@ -102,7 +102,7 @@ def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
 @require_POST
 def bench_of_model(request: HttpRequest) -> HttpResponse:
     """Request the prices at a node of a model, which its page shows once they are computed."""
-    model = TreeModel.objects.select_related("family", "dataset").get_visible(request.user, request.POST.get("model"))
+    model = TreeModel.objects.select_related("family", "dataset").get_for(request, request.POST.get("model"))
     node = request.POST.get("node", "0")
     try:
         alternatives.ask(model, request.user, int(node) if node.isdigit() else 0)

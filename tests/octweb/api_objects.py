@@ -14,6 +14,7 @@ from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
+from octweb.teams import actions as teams
 from octweb.workbench import actions as workbenches
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
@@ -45,5 +46,6 @@ def ids(owner, staff) -> dict[str, str]:
         "runs": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
         "models": str(model.pk),
         "served": str(served.pk),
+        "teams": str(teams.create(by=owner, name="Risk").pk),
         "tokens": create_token(owner=owner, name="other")[0].token_key,
     }

@@ -27,6 +27,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from django.apps import apps
+from django.contrib.auth import get_user_model
 from django.core.files.base import ContentFile
 from django.db import transaction
 from django.test import Client
@@ -35,8 +36,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from octweb.batch import actions as batch
+from octweb.core.models import Membership, Team
+from octweb.core.ownership import forget_roles
 from octweb.core.throttles import WINDOWS
 from octweb.datasets import actions as datasets
+from octweb.datasets.models import Dataset
 from octweb.decisions import adding
 from octweb.demo.models import Visit
 from octweb.experiments import actions as experiments
@@ -45,6 +49,7 @@ from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
 from octweb.sources.models import SourceCount
+from octweb.teams import actions as teams
 from octweb.workbench import actions as workbenches
 from octweb.workbench.models import Workbench
 from tests.conftest import ROOT
@@ -56,8 +61,25 @@ METHODS = ("get", "post", "put", "patch", "delete")
 TABLE = Path(__file__).parent / "access.txt"
 API = ("api/v1/", "v2", "invocations", "ping")  # URLs for which a token counts
 # anybody, a signed-in user, a visitor of the demo, the owner of the objects, a reviewer, an administrator, and tokens of the owner
-ROLES = ("anonymous", "other", "visitor", "owner", "reviewer", "admin", "full", "predict")
+# with the objects in a team: its owner, editor, reader and reviewer
+TEAM_ROLES = {f"team-{role}": role for role in ("owner", "editor", "reader", "reviewer")}
+ROLES = ("anonymous", "other", "visitor", "owner", "reviewer", "admin", "full", "predict", *TEAM_ROLES)
 ALLOWED_MOST = {"owner", "admin"}
+# what members of a team who change nothing may send
+FOR_READERS = {
+    "api/v1/models/<uuid:pk>/predict/",
+    "api/v1/models/<uuid:pk>/explain/",
+    "api/v1/models/<uuid:pk>/challenger/",  # as challenger of a model of the caller
+    "api/v1/models/<uuid:pk>/challenger/promote/",  # 409: the caller has no such model
+    "models/<uuid:pk>/",  # a row typed into the page
+    "models/<uuid:pk>/try/",
+    "models/<uuid:pk>/decision/",
+    # each step says who may take it, and so does each change of a team
+    "api/v1/models/<uuid:pk>/review/",
+    "models/<uuid:pk>/review/<slug:verb>/",
+    "api/v1/teams/<uuid:pk>/",
+    "api/v1/teams/<uuid:pk>/members/",
+}
 # rows that safe methods may change: sessions, and when somebody signed in
 STAMPS = {"sessions.session", "axes.accesslog", "axes.accessattempt"}
 STAMP_FIELDS = {"last_login"}
@@ -115,6 +137,7 @@ def taken_back() -> Iterator[None]:
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
+    forget_roles()
 
 
 @dataclass
@@ -123,6 +146,14 @@ class Things:
 
     by_prefix: dict[str, str]
     family: str
+    team: Team
+
+    def give_to_team(self, user: Any, role: str) -> None:
+        """Let the data set and its model belong to the team, and the user have this role there."""
+        for kind in (Dataset, TreeModel):
+            kind.objects.update(team=self.team)
+        Membership.objects.create(team=self.team, user=user, role=role)
+        forget_roles()
 
 
 @pytest.fixture
@@ -141,9 +172,12 @@ def things(owner, media) -> Things:
     ended = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
     workbench = workbenches.open_for(owner=owner, dataset=dataset)
     decision = refused_decision(model)
+    team = teams.create(by=owner, name="Risk")
     count = SourceCount.objects.create(owner=owner, source="bank", table="loans", name="Loans", target="paid")
     return Things(
         by_prefix={
+            "teams/of/": str(dataset.pk),
+            "teams/": str(team.pk),
             "sources/counts/": str(count.pk),
             "v1/counts/": str(count.pk),
             "sources/samples/": str(upload.pk),
@@ -162,6 +196,7 @@ def things(owner, media) -> Things:
             "decisions/": str(decision),
         },
         family=model.family.name,
+        team=team,
     )
 
 
@@ -189,7 +224,7 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
     for placeholder in re.findall(r"<[^>]+>|\(\?P<[^>]+>[^)]*\)", address):
         name = re.search(r"(\w+)>", placeholder).group(1)
         if name == "kind":
-            address = address.replace(placeholder, "run")
+            address = address.replace(placeholder, "dataset" if "teams/" in route else "run")
             continue
         if name == "decision":
             value = things.by_prefix["decisions/"]
@@ -255,6 +290,7 @@ def clients(owner, stranger, staff, django_user_model) -> dict[str, Callable[[],
     Visit.objects.create(user=visitor, begun=now, until=now + timedelta(days=1), origin="somewhere")
     reviewer = django_user_model.objects.create_user("rita", is_staff=True)
     users = {"other": stranger, "visitor": visitor, "owner": owner, "reviewer": reviewer, "admin": staff}
+    users |= {name: django_user_model.objects.create_user(name) for name in TEAM_ROLES}
     found = {"anonymous": partial(api_client, None)}
     for role, user in users.items():
         found[role] = partial(api_client, user, api_client(user).cookies)
@@ -302,6 +338,8 @@ def _access(route: str, things: Things, clients: dict[str, Callable[[], APIClien
         if role in ("full", "predict") and not route.startswith(API):
             continue
         with taken_back():
+            if role in TEAM_ROLES:
+                things.give_to_team(get_user_model().objects.get(username=role), TEAM_ROLES[role])
             found[role] = answers(clients[role](), address, methods)
         assert all(status < 500 for status in found[role].values()), (route, role, found[role])
         if found.keys() == ALLOWED_MOST:
@@ -311,6 +349,11 @@ def _access(route: str, things: Things, clients: dict[str, Callable[[], APIClien
         # 404 whether or not there is such an object; 405 tells only that the method is not for this address
         assert {*found["other"].values(), *found["visitor"].values()} <= {404, 405}, (route, found)
         assert set(found["anonymous"].values()) <= {302, 401, 404, 405}, (route, found)
+        for role in ("team-reader", "team-reviewer"):
+            changed = {
+                m: s for m, s in found[role].items() if m not in ("get", "head", "options") and s not in {403, 404, 405}
+            }
+            assert not changed or route in FOR_READERS, (route, role, changed)
     if private and not route.startswith(ABSENT):
         assert any(status not in {404, 405} for status in found["owner"].values()), (route, found)
     return [

@@ -137,7 +137,7 @@ class ModelExplain(APIView):
 
 def may_see_rows(user: Any, model: TreeModel) -> bool:
     """Return whether the user may see the training rows: only the owner and administrators."""
-    return access.is_owner_or_staff(user, model)
+    return access.may_see_rows(user, model)
 
 
 def _costs(body: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from octweb.core.model_schema import reference
 from octweb.figures.quality import calibration_figure, recall_figure, roc_figure
 from octweb.figures.split.curve import threshold_figure
 from octweb.registry.api.request import readable_model
-from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.page import performance, thresholds
 from octweb.registry.page.scene import TRAINING, UNSEEN, ModelScene
 
@@ -35,7 +35,7 @@ POSITIVE = OpenApiParameter(
 
 def _scene(request: Request, pk: uuid.UUID, **query: str) -> ModelScene:
     model = readable_model(request, pk)
-    inside = access.is_owner_or_staff(request.user, model)
+    inside = may_see_rows(request.user, model)
     scene = ModelScene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
     if scene.rows is None:
         raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")

@@ -9,12 +9,14 @@ from rest_framework import serializers
 
 from octweb.core.api import BodySerializer, Name, StrictTextField
 from octweb.core.model_schema import reference
+from octweb.core.ownership import may_see
 from octweb.registry.api.review_serializers import ReviewEventSerializer, ReviewStateSerializer
 from octweb.registry.document import claims
 from octweb.registry.document.model_files import model_file
 from octweb.registry.document.selection import selection_of
 from octweb.registry.hooks import agreement
-from octweb.registry.lifecycle import access, actions
+from octweb.registry.lifecycle import actions
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.lifecycle.importing import FORMS
 from octweb.registry.models import TreeModel
 from trainer.evaluate.verdict import Kind, base_rate, read_verdict
@@ -101,9 +103,9 @@ class ModelSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
     def get_dataset(self, model: TreeModel) -> str | None:
-        """Return the id of the data set. None unless the caller is the owner or an administrator."""
+        """Return the id of the data set. None unless the caller owns the model, is in its team, or is an administrator."""
         user = self.context["request"].user
-        if model.dataset_id is None or not access.is_owner_or_staff(user, model):
+        if model.dataset_id is None or not may_see(user, model):
             return None
         return str(model.dataset_id)
 
@@ -291,7 +293,7 @@ class ModelDetailSerializer(ModelSerializer):
     @extend_schema_field(ReviewStateSerializer)
     def get_review(self, model: TreeModel) -> dict[str, Any]:
         user = self.context["request"].user
-        inside = access.is_owner_or_staff(user, model)
+        inside = may_see(user, model)
         events = model.events.select_related("by") if inside else []
         return {
             "state": model.state,
@@ -301,7 +303,7 @@ class ModelDetailSerializer(ModelSerializer):
 
     @extend_schema_field(GoodTreesRecordSerializer(allow_null=True))
     def get_good_trees(self, model: TreeModel) -> dict[str, Any] | None:
-        record = agreement(model) if access.is_owner_or_staff(self.context["request"].user, model) else None
+        record = agreement(model) if may_see_rows(self.context["request"].user, model) else None
         return record if record is not None and record["state"] == "counted" else None
 
     @extend_schema_field(SelectionSerializer(allow_null=True))

@@ -13,11 +13,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.core.ownership import may_see
 from octweb.core.parsers import StrictJSONParser
 from octweb.core.problems import Conflict, Gone
 from octweb.registry.api.prediction_serializers import RowsSerializer
 from octweb.registry.api.request import rows_of
-from octweb.registry.lifecycle import access
 from octweb.registry.lifecycle.serving_history import Period, parse_moment_or_now, served_period, sha256_at
 from octweb.registry.models import State, TreeModel
 from octweb.registry.prediction.predictions import predict_rows
@@ -89,7 +89,7 @@ def _model_of(period: Period, user: Any) -> TreeModel:
     model = TreeModel.objects.select_related("family").filter(pk=period.model, deleted_at=None).first()
     if model is None:
         raise Gone(f"Version {period.version} was deleted. Its record stays, but it gives no more answers.")
-    if model.state != State.APPROVED and not access.is_owner_or_staff(user, model):
+    if model.state != State.APPROVED and not may_see(user, model):
         raise PermissionDenied(
             f"Version {period.version} is retired. Only its owner and administrators may ask what it would have answered."
         )

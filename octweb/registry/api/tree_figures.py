@@ -19,7 +19,7 @@ from octweb.figures.split import split_figures
 from octweb.figures.tree_map import tree_map
 from octweb.registry.api.request import readable_model
 from octweb.registry.document.model_files import model_file
-from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.page.content import coefficient_frontier, data_of, frontier_tree, leaf_frontier
 from octweb.registry.page.node import heaviest
@@ -110,7 +110,7 @@ class NodeFigure(APIView):
         number = _flag(request, "picture") or 0
         if node >= len(tree.nodes) or tree.nodes[node].is_leaf:
             raise Http404(f"This tree has no split at node {node}. Choose a node that is not a leaf.")
-        rows = data_of(model, inside=access.is_owner_or_staff(request.user, model))
+        rows = data_of(model, inside=may_see_rows(request.user, model))
         if rows is None:
             raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
         pictures = split_figures(tree, node, rows.matrix[rows.training], rows.codes[rows.training])
@@ -145,7 +145,7 @@ class CoefficientFrontierFigure(APIView):
 
 
 def _scene(request: Request, model: TreeModel, **query: str) -> ModelScene:
-    inside = access.is_owner_or_staff(request.user, model)
+    inside = may_see_rows(request.user, model)
     return ModelScene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
 
 

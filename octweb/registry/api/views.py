@@ -208,7 +208,7 @@ class ModelShares(GenericAPIView):
     pagination_class = None
 
     def _model(self, pk: uuid.UUID) -> TreeModel:
-        return TreeModel.objects.select_related("family").get_visible(self.request.user, pk)
+        return TreeModel.objects.select_related("family").get_for(self.request, pk)
 
     def _list(self, model: TreeModel) -> Response:
         shares = model.shares.select_related("user")
@@ -260,7 +260,7 @@ def _bring_model(user: Any, data: Any) -> TreeModel:
     form = BringSerializer(data=data)
     form.is_valid(raise_exception=True)
     values = dict(form.validated_data)
-    dataset = Dataset.objects.get_visible(user, values.pop("dataset"))
+    dataset = Dataset.objects.get_changeable(user, values.pop("dataset"))
     return import_tree(owner=user, dataset=dataset, source_name=values["file"].name or "model", **values)
 
 

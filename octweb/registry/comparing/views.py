@@ -16,7 +16,7 @@ from octweb.registry.comparing.comparison import compare_models
 from octweb.registry.comparing.pairs import compare_pair, disagreement_lines
 from octweb.registry.document.claims import claim_badges
 from octweb.registry.document.model_files import model_file
-from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.page import content
 from octweb.registry.page.performance import unseen_base_rate, unseen_interval
@@ -96,7 +96,7 @@ def _ticked_models(request: HttpRequest) -> list[TreeModel]:
 
 def _may_see_rows(request: HttpRequest, model: TreeModel) -> bool:
     user: Any = request.user
-    return access.is_owner_or_staff(user, model)
+    return may_see_rows(user, model)
 
 
 def models_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
@@ -109,7 +109,8 @@ def models_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tup
     models = models.filter(dataset__isnull=False)
     dataset_id = _uuid(request.GET.get("dataset", "")) or (one.dataset_id if one else None)
     datasets: dict[Any, Any] = {}
-    visible = models.defer("document") if request.user.is_staff else models.defer("document").filter(owner=request.user)
+    own = TreeModel.objects.visible_to(request.user).order_by().values("pk")
+    visible = models.defer("document") if request.user.is_staff else models.defer("document").filter(pk__in=own)
     for model in visible[:500]:
         datasets.setdefault(model.dataset_id, model.dataset)
     if dataset_id not in datasets:

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from octweb.core.ownership import REVIEWING_ROLES, has_team_role, may_see
 from octweb.core.sign_in import may_use_tokens
 from octweb.registry.models import Share, ShareLevel, State, TreeModel
 
@@ -25,9 +26,9 @@ def is_token_valid(token: Any) -> bool:
 def may_call(user: Any, token: Any, model: TreeModel, *, public: bool = False) -> bool:
     """Return whether a user with this token, or with a session (None), may call the model.
 
-    All active users may call approved models. The owner, staff, and users with a share for calls may also call others,
-    except at a `public` address. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may
-    predict.
+    All active users may call approved models. The owner or team, staff, and users with a share for calls may also call
+    others, except at a `public` address. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every
+    scope may predict.
     """
     return _is_allowed(user, token, model, public=public, levels=(ShareLevel.CALL,))
 
@@ -37,9 +38,18 @@ def may_read(user: Any, token: Any, model: TreeModel) -> bool:
     return _is_allowed(user, token, model, public=False, levels=(ShareLevel.READ, ShareLevel.CALL))
 
 
-def is_owner_or_staff(user: Any, model: TreeModel) -> bool:
-    """Return whether a user may see the rows of a model and change it."""
-    return bool(user.is_staff or user.pk == model.owner_id)
+def may_see_rows(user: Any, model: TreeModel) -> bool:
+    """Return whether a user may see the training rows of a model. In a team, the user must see its data set as well."""
+    if not may_see(user, model):
+        return False
+    dataset = model.dataset
+    is_private = dataset is None or (model.team_id is None and dataset.team_id is None)
+    return is_private or may_see(user, dataset)
+
+
+def may_review(user: Any, model: TreeModel) -> bool:
+    """Return whether a user may take the steps of a reviewer: staff, and reviewers of its team where this is allowed."""
+    return bool(user.is_staff or (settings.TEAM_REVIEW and has_team_role(user, model.team_id, REVIEWING_ROLES)))
 
 
 def _is_allowed(user: Any, token: Any, model: TreeModel, *, public: bool, levels: Collection[Any]) -> bool:
@@ -49,7 +59,7 @@ def _is_allowed(user: Any, token: Any, model: TreeModel, *, public: bool, levels
         return True
     if public:
         return False
-    return user.is_staff or model.owner_id == user.pk or _is_shared_with(user, model, levels)
+    return may_see(user, model) or _is_shared_with(user, model, levels)
 
 
 def _is_shared_with(user: Any, model: TreeModel, levels: Collection[Any]) -> bool:

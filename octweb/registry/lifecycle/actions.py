@@ -27,6 +27,7 @@ from octweb.audit import actions as audit
 from octweb.audit import chain
 from octweb.core.deleting import hide
 from octweb.core.names import checked_name
+from octweb.core.ownership import may_change, may_delete
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
 from octweb.registry.document.derived_columns import columns_of
@@ -61,17 +62,28 @@ NEEDS_REASON = {
 }
 
 
-def register(*, owner: Any, document: dict[str, Any], dataset: Any, title: str, name: str | None = None) -> TreeModel:
+def register(
+    *,
+    owner: Any,
+    document: dict[str, Any],
+    dataset: Any,
+    title: str,
+    name: str | None = None,
+    team: uuid.UUID | None = None,
+) -> TreeModel:
     """Store a trained tree as a draft, the next version of its family.
 
     Raises ModelFileError if the document is damaged. The owner's family `name` is used, by default derived from the
-    title. Digests of training rows are removed.
+    title. Digests of training rows are removed. The model gets the team of the data set, or `team` if it has none.
     """
     model = from_json(document)
     document = without_row_digests(document)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     with transaction.atomic():
         audit.hold()
+        if dataset is not None:
+            dataset.refresh_from_db(fields=["team"])  # it may have moved while the tree was trained
+            team = dataset.team_id or team
         family = lock_family(owner, name or title or model.name or model.method or "model")
         latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
         stored = TreeModel.objects.create(
@@ -80,6 +92,7 @@ def register(*, owner: Any, document: dict[str, Any], dataset: Any, title: str, 
             version=latest + 1,
             title=(title or model.name or family.name)[:200],
             dataset=dataset,
+            team_id=team,
             method=model.method[:50],
             ignored=[] if dataset is None else [c["name"] for c in dataset.columns if c["role"] == "ignored"],
             document=text,
@@ -89,6 +102,8 @@ def register(*, owner: Any, document: dict[str, Any], dataset: Any, title: str, 
         event = ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
         data = {} if dataset is None else {"dataset": str(dataset.pk), "data_sha256": dataset.sha256}
         facts = {"title": stored.title, "created": chain.moment(stored.created)}
+        if team is not None:
+            facts["team"] = str(team)
         record_step("trained", event, method=stored.method, sha256=stored.sha256, **facts, **data)
         clear_now_and_on_commit()
     return stored
@@ -270,7 +285,7 @@ def delete(model: TreeModel) -> None:
 
 def share(model: TreeModel, *, by: Any, username: str, level: str) -> Share:
     """Share the model with a user, or change the level of the share. Raises PermissionDenied and ValidationError."""
-    _require_owner(model, by)
+    _require_sharer(model, by)
     refuse(by, "Sharing")
     person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
     if person is None:
@@ -288,7 +303,7 @@ def share(model: TreeModel, *, by: Any, username: str, level: str) -> Share:
 
 def unshare(model: TreeModel, *, by: Any, username: str) -> None:
     """Remove a user's share, if there is one. Raises PermissionDenied."""
-    _require_owner(model, by)
+    _require_sharer(model, by)
     with transaction.atomic():
         audit.hold()
         share = Share.objects.filter(model=model, user__username=username).first()
@@ -298,8 +313,15 @@ def unshare(model: TreeModel, *, by: Any, username: str) -> None:
 
 
 def _require_owner(model: TreeModel, user: Any) -> None:
-    if not access.is_owner_or_staff(user, model):
+    if not may_change(user, model):
         raise PermissionDenied("Only the owner or an administrator may do this. Ask one of them.")
+
+
+def _require_sharer(model: TreeModel, user: Any) -> None:
+    if not may_delete(user, model):
+        raise PermissionDenied(
+            "Only the owner of the model or of its team may do this, or an administrator. Ask one of them."
+        )
 
 
 def _rename(model: TreeModel, name: str) -> None:
@@ -416,14 +438,10 @@ def _refusal(model: TreeModel, verb: str, user: Any) -> str | None:
     if verb == "ask" and visit_of(user) is not None:
         return no_part_of_the_demo("Approval")
     if verb not in FOR_STAFF:
-        return (
-            None
-            if access.is_owner_or_staff(user, model)
-            else "Only the owner or an administrator may do this. Ask one of them."
-        )
-    if not user.is_staff:
-        return "Only an administrator may review a model. Ask one to do it."
-    if verb == "approve" and user.pk == model.owner_id and needs_four_eyes():
+        return None if may_change(user, model) else "Only the owner or an administrator may do this. Ask one of them."
+    if not access.may_review(user, model):
+        return "Only an administrator or a reviewer of its team may review a model. Ask one to do it."
+    if verb == "approve" and user.pk == model.owner_id and (needs_four_eyes() or not user.is_staff):
         return "Four eyes: somebody other than the owner must approve this model."
     if verb == "approve" and settings.APPROVALS > 1 and any(e.by_id == user.pk for e in approvals(model)):
         return "Two approvals: you approved this model already, and another administrator must approve it, too."

@@ -17,6 +17,7 @@ from octweb.audit import actions as audit
 from octweb.audit import chain
 from octweb.audit.models import Record
 from octweb.core.faults import StoreUnavailable
+from octweb.core.models import Membership
 from octweb.datasets.models import Dataset
 from octweb.registry.document.derived_columns import columns_of
 from octweb.registry.models import Doubt, Recording, ReviewEvent, TreeModel
@@ -25,6 +26,8 @@ from trainer.tree.file import from_json
 
 SERVES = {"served", "published"}  # earlier versions recorded "published"
 ENDS = {"no longer served", "retire"}
+MEMBER_STEPS = ("member added", "member role", "member removed")
+NAMES_TEAM = {"trained", "uploaded", "team"}
 REWRITTEN = "digests removed"  # the migration that removed digests of training rows wrote these records
 # verdict of the last check → doubts that agree with it; a migration may have requested another check
 DOUBTS_AFTER: dict[object, set[object]] = {
@@ -71,6 +74,7 @@ def audit_models(models: Iterable[TreeModel]) -> AuditFindings:
         _check_shares(model, records, report)
         _check_doubt(model, records, report)
         _check_recording(model, records, report)
+        _check_team(model, records, report)
     return report
 
 
@@ -92,6 +96,21 @@ def audit_datasets(datasets: Iterable[Dataset]) -> AuditFindings:
                 f"record {record.number}: the data set {dataset} says something else ({', '.join(wrong)})."
             )
         _check_stored_file(dataset, record, report)
+        _check_team(dataset, list(Record.objects.filter(subject="dataset", subject_id=dataset.pk)), report)
+    return report
+
+
+def audit_teams() -> AuditFindings:
+    """Compare the members of all teams and their roles with the audit chain."""
+    report = AuditFindings([], [])
+    recorded: dict[tuple[Any, int], Record] = {}
+    for record in Record.objects.filter(subject="team", what__in=MEMBER_STEPS):
+        recorded[record.subject_id, record.details["user_id"]] = record
+    for member in Membership.objects.select_related("team", "user"):
+        last = recorded.get((member.team_id, member.user_id))
+        if last is None or last.what == "member removed" or last.details["role"] != member.role:
+            place = "" if last is None else f"record {last.number}: "
+            report.problems.append(f"{place}{member} has the role {member.role}, but no record says so.")
     return report
 
 
@@ -289,6 +308,15 @@ def _check_recording(model: TreeModel, records: list[Record], report: AuditFindi
     if model.recording != (Recording.COUNTS if last is None else last.details["recording"]):
         place = "" if last is None else f"record {last.number}: "
         report.problems.append(f"{place}{model} keeps something else of its answers (recording) than the chain says.")
+
+
+def _check_team(thing: TreeModel | Dataset, records: list[Record], report: AuditFindings) -> None:
+    """Compare the team of a model or data set with the last record that names one."""
+    last = next((r for r in reversed(records) if r.what in NAMES_TEAM), None)
+    recorded = "" if last is None else last.details.get("team", "")
+    if recorded != str(thing.team_id or ""):
+        place = "" if last is None else f"record {last.number}: "
+        report.problems.append(f"{place}{thing} belongs to another team than the chain says.")
 
 
 def _check_shares(model: TreeModel, records: list[Record], report: AuditFindings) -> None:

@@ -19,7 +19,7 @@ from trainer.errors import DataError, TrainerError
 @login_required
 def model_bring(request: HttpRequest) -> HttpResponse:
     """Show the form. A POST imports a tree as a draft, or shows the form with errors."""
-    datasets = Dataset.objects.visible_to(request.user).order_by("-created")
+    datasets = Dataset.objects.changeable_by(request.user).order_by("-created")
     context: dict[str, Any] = {
         "datasets": datasets[:500],
         "limit": MAX_FILE_BYTES // 10**6,

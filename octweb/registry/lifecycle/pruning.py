@@ -7,10 +7,11 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
+from octweb.core.ownership import may_change
 from octweb.core.problems import Unprocessable
 from octweb.demo.visits import refuse_more
 from octweb.registry.document.model_files import model_file
-from octweb.registry.lifecycle import access, actions
+from octweb.registry.lifecycle import actions
 from octweb.registry.models import TreeModel
 from trainer.errors import ModelFileError
 from trainer.tree.idle import pruned
@@ -22,7 +23,7 @@ def prune(model: TreeModel, *, by: Any) -> TreeModel:
     Raises PermissionDenied unless `by` is the owner or an administrator, Conflict for a demo visitor at the limit, and
     Unprocessable if no split can be removed.
     """
-    if not access.is_owner_or_staff(by, model):
+    if not may_change(by, model):
         raise PermissionDenied(
             "Only the owner of a model and administrators may make a new version of it. Ask one of them."
         )
@@ -37,6 +38,7 @@ def prune(model: TreeModel, *, by: Any) -> TreeModel:
             owner=by,
             document=smaller.to_json(),
             dataset=model.dataset,
+            team=model.team_id,
             title=model.title,
             name=model.family.name if mine else None,
         )

@@ -23,7 +23,7 @@ def prune_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
     If nothing can be pruned, redirect to the model's page with a message.
     """
-    model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+    model = TreeModel.objects.select_related("family", "owner", "dataset").get_for(request, pk)
     try:
         pruned_model = prune(model, by=request.user)
     except APIException as error:

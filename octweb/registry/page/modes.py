@@ -213,6 +213,6 @@ def workspace(scene: ModelScene) -> dict[str, Any]:
         "smaller": versions.smaller(scene),
         "rejection": versions.rejection(scene),
         "asked_back": versions.asked_back(scene),
-        "editable": scene.model.method in editable_ids() and scene.rows is not None,
+        "editable": scene.can_change and scene.model.method in editable_ids() and scene.rows is not None,
         **current.context(scene),
     }

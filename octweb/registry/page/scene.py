@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from octweb.core.ownership import may_change
 from octweb.registry.document.model_files import model_file
 from octweb.registry.document.rows import DatasetRows, rows_of
 from octweb.registry.models import TreeModel
@@ -35,6 +36,11 @@ class ModelScene:
     inside: bool
     query: Mapping[str, str] = field(default_factory=dict)
     typed: Mapping[str, str] | None = None
+
+    @cached_property
+    def can_change(self) -> bool:
+        """Whether the user may change the model."""
+        return self.user is not None and may_change(self.user, self.model)
 
     @cached_property
     def file(self) -> ModelFile:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from octweb.registry.document.claims import claim_badges
-from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.page.performance import unseen_interval
 from octweb.registry.page.scene import ModelScene
@@ -30,7 +30,7 @@ def smaller_model(scene: ModelScene) -> dict[str, Any] | None:
         .order_by("leaves", "-unseen_accuracy", "pk")
     )
     for other in others[:LOOKED_AT]:
-        there = ModelScene(model=other, user=scene.user, inside=access.is_owner_or_staff(scene.user, other))
+        there = ModelScene(model=other, user=scene.user, inside=may_see_rows(scene.user, other))
         if _same_unseen(scene, there):
             return {"model": other, "claim": claim_badges(other)[0].words, "interval": unseen_interval(there)}
     return None

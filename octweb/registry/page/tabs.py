@@ -84,7 +84,7 @@ def _below(scene: ModelScene) -> dict[str, Any]:
         "further": leaves[first:],
         "idle": node.idle_at(scene),
         "idle_in_all": len(idle_questions(scene.tree)),
-        "prunable": scene.inside and scene.model.guarantee != Guarantee.TREE,
+        "prunable": scene.can_change and scene.model.guarantee != Guarantee.TREE,
         "small": sum(leaf["rows"] < 30 for leaf in leaves),
         "smaller": smaller_model(scene),
     }
@@ -153,7 +153,7 @@ def inspector(scene: ModelScene) -> dict[str, Any]:
         ],
         "tab": current,
         "inside": scene.inside,
-        "editable": scene.model.method in editable_ids() and scene.rows is not None,
+        "editable": scene.can_change and scene.model.method in editable_ids() and scene.rows is not None,
         # without rows, unseen rows are unknown rather than none, so the page does not mention them
         "has_rows": scene.rows is not None,
         "classes": len(scene.tree.classes),

@@ -10,7 +10,7 @@ from octweb.core.methods import title_of
 from octweb.registry.document.claims import claim_badges
 from octweb.registry.document.difference import compare_with_served
 from octweb.registry.document.model_files import model_file
-from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.lifecycle.actions import return_step
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.page.scene import ModelScene
@@ -59,7 +59,7 @@ def version_changes(scene: ModelScene) -> list[dict[str, Any]]:
             words = tree_changes(model_file(before).tree, model_file(model).tree)
         except DamagedDocument:
             continue
-        inside = all(access.is_owner_or_staff(scene.user, version) for version in (model, before))
+        inside = all(may_see_rows(scene.user, version) for version in (model, before))
         counted = inside and words and place < ROWS_COUNTED
         rows = compare_with_served(model, before) if counted else None
         changes.append({"model": model, "before": before, "words": words, "rows": rows})

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from octweb.audit import actions as audit
 from octweb.core.attachments import as_file
 from octweb.registry.document.rows import example_row
-from octweb.registry.lifecycle import access
+from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.page import costs, groups, performance, rowsets
 from octweb.registry.page.modes import workspace
@@ -36,7 +36,7 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
     return ModelScene(
         model=model,
         user=user,
-        inside=access.is_owner_or_staff(user, model),
+        inside=may_see_rows(user, model),
         query={**request.GET.dict(), "call_url": call_url},
         typed=request.POST.dict() if request.method == "POST" else None,
     )

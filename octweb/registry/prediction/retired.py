@@ -9,9 +9,9 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
+from octweb.core.ownership import may_change
 from octweb.core.problems import Gone
 from octweb.core.tally import ModelTally
-from octweb.registry.lifecycle.access import is_owner_or_staff
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.prediction.predictions import tally_of
 from octweb.registry.prediction.recording import MAX_SUBJECT, SUBJECT_HEADER, RecordedCall, call_of
@@ -60,7 +60,7 @@ def dry_run(request: Request, model: TreeModel) -> bool:
     value = request.headers.get(DRY_RUN_HEADER, "0").strip()
     if value not in ("0", "1"):
         raise ValidationError({DRY_RUN_HEADER: f"'{value[:40]}' is neither 0 nor 1."})
-    if value == "1" and not is_owner_or_staff(request.user, model):
+    if value == "1" and not may_change(request.user, model):
         raise PermissionDenied("Only the owner of a model and administrators may ask for a dry run.")
     return value == "1"
 

@@ -37,8 +37,13 @@ STEPS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
-    """Return the model for its owner and administrators. Raises Http404 for others."""
+    """Return the model for its owner, its team and administrators. Raises Http404 for others."""
     return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+
+
+def _model_to_change(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
+    """Return the model for users who may change it. Raises Http404, and PermissionDenied for others of its team."""
+    return TreeModel.objects.select_related("family", "owner", "dataset").get_changeable(request.user, pk)
 
 
 @login_required
@@ -104,7 +109,7 @@ def _render_review(
 @login_required
 @require_GET
 def review_list(request: HttpRequest) -> HttpResponse:
-    """List the models in review: all for administrators, otherwise the user's own."""
+    """List the models in review: all for administrators, otherwise those of the user and of the user's teams."""
     waiting = TreeModel.objects.visible_to(request.user).filter(state=State.IN_REVIEW).defer("document")
     return render(request, "registry/waiting.html", {"waiting": waiting.select_related("family", "owner")[:200]})
 
@@ -130,7 +135,7 @@ def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
 @require_POST
 def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Serve an approved model under its name, or under another or new name of its owner."""
-    model = _model(request, pk)
+    model = _model_to_change(request, pk)
     name = request.POST.get("name", "")[:90]
     return _take_step(request, model, lambda: actions.publish(model, by=request.user, name=name), "served", at="serve")
 
@@ -139,7 +144,7 @@ def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Stop serving a model. It stays approved."""
-    model = _model(request, pk)
+    model = _model_to_change(request, pk)
     reason = request.POST.get("reason", "")[:5000]
     return _take_step(
         request,
@@ -154,7 +159,7 @@ def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Share the model with a user, or remove a share (`remove`)."""
-    model = _model(request, pk)
+    model = _model_to_change(request, pk)
     name = request.POST.get("username", "")[:150]
     remove = request.POST.get("remove", "")[:150]
     if remove:

@@ -16,6 +16,7 @@ from octweb.audit import actions as audit
 from octweb.audit import chain
 from octweb.audit.models import Head, Record
 from octweb.checking import actions as checking
+from octweb.core.models import Team
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.decide.actions import mark, publish
@@ -50,6 +51,8 @@ EDITS = {
     (TreeModel, "owner"): ("OTHER", "(owner)"),
     (TreeModel, "family"): ("FAMILY", "under another name"),
     (TreeModel, "dataset"): ("DATASET", "(dataset)"),
+    (TreeModel, "team"): ("TEAM", "another team"),
+    (Dataset, "team"): ("TEAM", "another team"),
     (ReviewEvent, "at"): (f"'{LATER}'", "(at)"),
     (ReviewEvent, "by"): ("OTHER", "(by)"),
     (ReviewEvent, "before"): ("'rejected'", "(before"),
@@ -140,6 +143,9 @@ def sql_of(value, staff, model):
         wrong.id = "00000000-0000-4000-8000-000000000000"
         wrong.save(force_insert=True)
         return f"'{wrong.pk.replace('-', '') if connection.vendor == 'sqlite' else wrong.pk}'"
+    if value == "TEAM":
+        team = Team.objects.create(name="Wrong").pk
+        return f"'{team.hex if connection.vendor == 'sqlite' else team}'"
     if value == "FAMILY":
         TreeModel.objects.filter(pk=other.pk).update(version=3)  # version numbers are unique within a family
     names = {

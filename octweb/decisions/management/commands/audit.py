@@ -16,7 +16,7 @@ from octweb.datasets.models import Dataset
 from octweb.decide.actions import audit_guidance
 from octweb.decisions.audited import DecisionAudit, audit_decisions
 from octweb.dossier.actions import audit_dossiers
-from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models
+from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models, audit_teams
 from octweb.registry.models import TreeModel
 
 UNPRINTED = {"event", "by_id", "user_id"}  # database keys, which only the JSON output contains
@@ -46,7 +46,7 @@ class Command(BaseCommand):
         about_models = audit_models(models)
         about_data = audit_datasets(_datasets(options["model"], models))
         about_pages = audit_guidance(models)
-        reports = [about_models, about_data, about_pages, audit_dossiers(models)]
+        reports = [about_models, about_data, about_pages, audit_dossiers(models), audit_teams()]
         problems = audit.broken() + [problem for report in reports for problem in report.problems]
         unchecked = [gap for report in reports for gap in report.unchecked]
         if options["holds"] and not Record.objects.filter(digest=options["holds"].strip().lower()).exists():

@@ -1,0 +1,94 @@
+"""Pages and API of teams."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from octweb.core.models import Team
+from octweb.core.ownership import forget_roles
+from octweb.demo.models import Visit
+from octweb.teams import actions
+from tests.octweb.teams.conftest import ROLES
+
+pytestmark = pytest.mark.django_db
+
+
+def test_team_is_made_and_filled_on_its_pages(client, owner, stranger, dataset, tree):
+    client.force_login(owner)
+    answer = client.post(reverse("teams:list"), {"name": "Risk"})
+    team = Team.objects.get()
+    assert answer.url == reverse("teams:detail", args=[team.pk])
+    client.post(answer.url, {"do": "set", "username": stranger.username, "role": "reader"})
+    client.post(reverse("teams:of", args=["dataset", dataset.pk]), {"team": str(team.pk)})
+    text = client.get(answer.url).content.decode()
+    for words in ("Your role is owner", stranger.username, "small", "shared one"):
+        assert words in text
+    client.force_login(stranger)
+    assert client.get(reverse("datasets:detail", args=[dataset.pk])).status_code == 200
+    client.post(answer.url, {"do": "leave"})
+    assert client.get(reverse("datasets:detail", args=[dataset.pk])).status_code == 404
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_pages_show_only_what_the_role_may_do(client, shared, tree, team, members, role):
+    client.force_login(members[role])
+    text = client.get(reverse("datasets:detail", args=[shared.pk])).content.decode()
+    assert ("New run" in text) == (role in ("owner", "editor"))
+    assert ("Team…" in text) == (role == "owner")
+    model = client.get(reverse("registry:detail", args=[tree.pk])).content.decode()
+    assert ("Edit a copy" in model) == (role in ("owner", "editor") and tree.method in ("exact",))
+    assert ("Rename" in client.get(reverse("teams:detail", args=[team.pk])).content.decode()) == (role == "owner")
+    assert client.get(reverse("registry:review-page", args=[tree.pk])).status_code == 200
+
+
+def test_refusal_of_a_change_becomes_a_message(client, team, owner, media):
+    client.force_login(owner)
+    page = reverse("teams:detail", args=[team.pk])
+    for change in ({"do": "leave"}, {"do": "set", "username": "nobody", "role": "reader"}):
+        answer = client.post(page, change, follow=True)
+        assert answer.status_code == 200
+        assert list(answer.context["messages"])
+    assert client.post(page, {"do": "nothing"}).status_code == 404
+
+
+def test_team_is_managed_over_the_api(client_of, owner, stranger, dataset):
+    client = client_of(owner)
+    team = client.post("/api/v1/teams/", {"name": "Risk"}, format="json")
+    assert team.status_code == 201
+    address = f"/api/v1/teams/{team.data['id']}/"
+    body = {"username": stranger.username, "role": "editor"}
+    added = client.post(f"{address}members/", body, format="json")
+    assert {m["username"]: m["role"] for m in added.data["members"]} == {"olga": "owner", "sam": "editor"}
+    assert client.patch(address, {"name": "Fraud"}, format="json").data["name"] == "Fraud"
+    given = client.put(f"/api/v1/datasets/{dataset.pk}/team/", {"team": team.data["id"]}, format="json")
+    assert str(given.data["team"]) == team.data["id"]
+    assert client_of(stranger).get(f"/api/v1/datasets/{dataset.pk}/").status_code == 200
+    assert client.delete(address).status_code == 409
+    assert client.delete(f"{address}members/?username=sam").status_code == 204
+    assert client_of(stranger).get(f"/api/v1/datasets/{dataset.pk}/").status_code == 404
+    assert client.get(address).data["role"] == "owner"
+
+
+def test_visitor_of_the_demo_is_in_no_team(team, owner, django_user_model):
+    from django.utils import timezone
+    from rest_framework.exceptions import ValidationError
+
+    visitor = django_user_model.objects.create_user("visitor")
+    Visit.objects.create(user=visitor, begun=timezone.now(), until=timezone.now(), origin="somewhere")
+    with pytest.raises(ValidationError, match="no active account"):
+        actions.set_member(team, by=owner, username="visitor", role="reader")
+
+
+def test_roles_are_read_again_in_other_processes(team, members, stranger, monkeypatch):
+    """Another process keeps the roles of a user for CACHE_SECONDS at most."""
+    from octweb.core import ownership
+
+    user = members["reader"]
+    forget_roles()
+    assert ownership.team_roles(user) == {team.pk: "reader"}
+    team.members.filter(user=user).delete()  # as another process does it
+    assert ownership.team_roles(user) == {team.pk: "reader"}
+    later = ownership.time.monotonic() + ownership.CACHE_SECONDS + 1
+    monkeypatch.setattr(ownership.time, "monotonic", lambda: later)
+    assert ownership.team_roles(user) == {}
