@@ -151,10 +151,14 @@ def stream_ranges(entries: Iterable[Any]) -> dict[str, list[int]]:
 
 
 def count_key(entry: Any) -> str:
-    """Return version, leaf and class of a decision as text. "" for other or erased records."""
+    """Return the name of a decision's count. "" for other or erased records."""
     if entry.kind != Kind.DECISION or not entry.payload:
         return ""
-    payload = orjson.loads(entry.payload)
+    return count_name(orjson.loads(entry.payload))
+
+
+def count_name(payload: Mapping[str, Any]) -> str:
+    """Return version, leaf and class of a decision as text."""
     return f"{payload['version_sha256']} {payload.get('leaf', 'refused')} {payload.get('label', '')}".strip()
 
 

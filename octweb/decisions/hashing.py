@@ -57,10 +57,15 @@ def merkle_root(commitments: Sequence[str]) -> str:
 
 
 def _root(hashes: Sequence[bytes]) -> bytes:
-    if len(hashes) == 1:
-        return hashes[0]
-    half = 1 << (len(hashes) - 1).bit_length() - 1
-    return hashlib.sha256(NODE + _root(hashes[:half]) + _root(hashes[half:])).digest()
+    """Return the root of a tree whose left half is the largest power of two.
+
+    Level by level it has the same nodes: pairs are joined from the left, and a single last node goes up unchanged.
+    """
+    while len(hashes) > 1:
+        pairs = zip(hashes[::2], hashes[1::2], strict=False)
+        last = hashes[-1:] if len(hashes) % 2 else ()
+        hashes = [*[hashlib.sha256(NODE + left + right).digest() for left, right in pairs], *last]
+    return hashes[0]
 
 
 def inclusion(commitments: Sequence[str], place: int) -> list[str]:

@@ -194,6 +194,22 @@ def test_every_mutation_of_the_database_is_refuted(chain, recorded, count):
     assert audit_decisions().problems == []
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda: ChainEntry.objects.filter(number=5).update(salt="no hexadecimal number"), "record 5: its content or its salt"),
+        (lambda: ChainEntry.objects.filter(number=5).update(commitment="x" * 64), "(root)"),
+        (lambda: ChainEntry.objects.filter(number=5).update(payload="no JSON"), "record 5: its content or its salt"),
+        (lambda: Block.objects.filter(number=2).update(header="no JSON"), "block 2: its header cannot be read"),
+        (lambda: Block.objects.filter(number=2).update(header='{"number": 2}'), "block 2: its header cannot be read"),
+    ],
+)  # fmt: skip
+def test_unreadable_parts_of_the_chain_are_problems(chain, change, words):
+    exported()
+    assert change()
+    assert any(words in text for text in audit_decisions().problems)
+
+
 def test_checker_runs_alone(chain, tmp_path):
     path = tmp_path / "chain.jsonl"
     path.write_text("\n".join(json.dumps(line) for line in exported()))
