@@ -50,8 +50,13 @@ def large(x, side):
 
 
 @kernel
+def part(x, side):
+    return x[:side]
+
+
+@kernel
 def outer(x, side):
-    return large(x, side) + small(x).second
+    return large(x, side) + part(x, side)[1]
 """,
 }
 CALL = """
@@ -117,8 +122,16 @@ def call(package: Path, store: str, *names: str) -> list[str]:
 
 @pytest.mark.slow
 def test_stored_kernel_links_to_callees_in_new_process(package):
-    assert call(package, "store", "outer") == ["9", "no such side", "outer large small"]
+    assert call(package, "store", "outer") == ["9", "no such side", "outer large small part"]
     assert call(package, "store", "outer", "large") == ["9", "7", "no such side", ""]
+
+
+@pytest.mark.slow
+def test_stored_callee_returns_slice_to_python(package):
+    """Its entry from Python is compiled by another process than its code."""
+    call(package, "store", "outer")
+    for _ in range(2):
+        assert call(package, "store", "part") == ["[3 2]", "no such side", ""]
 
 
 @pytest.mark.slow
@@ -164,7 +177,7 @@ def test_kernel_and_its_entry_are_the_only_code_emitted(monkeypatch):
     caller._cache.disable()
     assert caller(np.array([2, 7, 5], np.int16)) == 7
     # nrt is numba's reference counting, which each process compiles once
-    assert set(emitted) <= {"_largest", "_sorted", "nrt"}
+    assert set(emitted) <= {"_largest", "_largest from Python", "_sorted", "nrt"}
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from numba import config, njit, types
 from numba.core import event
 from numba.core.caching import UserProvidedCacheLocator
 
-from trainer.kernels.linking import KernelCompiler, KernelStore
+from trainer.kernels.linking import KernelCompiler, KernelStore, enter_on_demand
 from trainer.precompiled import ready
 
 _HERE = Path(__file__).parent
@@ -133,6 +133,7 @@ def _for_values(compiled: Any) -> Any:
     """
     found = getattr(compiled, "get_call_template", None)  # none with NUMBA_DISABLE_JIT: plain Python
     if found is not None:
+        enter_on_demand(compiled)
         compiled.get_call_template = lambda args, kws: found(
             tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()}
         )

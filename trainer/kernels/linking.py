@@ -3,6 +3,7 @@
 By default, numba links the code of all callees into a function, then optimises and emits the whole again, at every level of calls.
 Here a kernel calls other kernels by their symbol. Only the code of small kernels is copied into callers, where LLVM may inline it.
 numba's own helpers become part of the kernel that uses them and have no machine code of their own.
+The entry from Python is compiled at the first call from Python, because most kernels are called by kernels only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import reduce
 from itertools import chain, count, islice
 from typing import Any, NamedTuple
@@ -20,7 +22,12 @@ from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.codegen import ll as llvm
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.environment import lookup_environment
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.environment import Environment, lookup_environment
+from numba.core.lowering import Lower
+from numba.core.runtime.nrt import rtsys
+from numba.core.typed_passes import NativeLowering
 
 INLINE_INSTRUCTIONS = 300  # LLVM's inliner counts 5 for most instructions and leaves a function of more than 250 alone
 ENVIRONMENT_PREFIX = "_ZN08NumbaEnv"  # how numba names the global that points to a function's constants
@@ -139,25 +146,43 @@ class HelperLibrary(_Library):
         return super().serialize_using_object_code()
 
 
+class EntryLibrary(_Library):
+    """The entry of a kernel from Python, which converts arguments and calls the kernel by its symbol."""
+
+    def __init__(self, codegen: Any, kernel_name: str, symbol: str, environment: Any) -> None:
+        super().__init__(codegen, f"{kernel_name} from Python")
+        self.symbol = symbol
+        self.environment = environment
+        self.enable_object_caching()
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Leave the passes over functions out; `finalize` runs those over the module."""
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        """Optimise the entry and emit its code."""
+        self._raise_if_finalized()
+        self._link_helpers()
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+        self._finalize_final_module()
+        self._set_environments()
+
+
 class KernelLibrary(_Library):
     """The machine code of one kernel; it calls other kernels by their symbol."""
 
     address: Address
     symbols: tuple[str, ...] = ()
-    _wrapper: Any = None  # the entry from Python, optimised apart from the function
+    entry: EntryLibrary | None = None
+    entry_point: Any = None  # the function for calls from Python
+    stored: tuple[Any, ...] | None = None  # what the cache file says of a loaded kernel, beside the code
+    _machine_code: bytes | None = None  # of a loaded kernel; numba forgets it
     _inline: Any = None  # code that callers may inline
 
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
         self.reached: dict[str, Address] = {}  # by symbol: the kernels that the code calls
-
-    def add_llvm_module(self, ll_module: Any) -> None:
-        """Add functions; keep the entry from Python apart."""
-        if ll_module.name == "wrapper":
-            self._optimize_functions(ll_module)
-            self._wrapper = ll_module
-        else:
-            super().add_llvm_module(ll_module)
 
     def finalize(self) -> None:
         """Optimise the function with its helpers and the small kernels that it calls, and emit its code."""
@@ -172,13 +197,6 @@ class KernelLibrary(_Library):
                 self._final_module.link_in(library._inline, preserve=True)
         self._optimize_final_module()
         self._keep_for_inlining(own)
-        if self._wrapper is not None:
-            function = self._final_module
-            self._final_module = self._wrapper
-            self._optimize_final_module()
-            self._final_module = function
-            own |= _defined(self._wrapper)
-            function.link_in(self._wrapper)
         self._final_module.verify()
         undefined = {function.name for function in self._final_module.functions if function.is_declaration}
         self.reached = {symbol: address for symbol, address in self.reached.items() if symbol in undefined}
@@ -204,21 +222,35 @@ class KernelLibrary(_Library):
         """Return the state that another process needs to link to this code."""
         self._ensure_finalized()
         inline = None if self._inline is None else self._inline.as_bitcode()
-        state = (self._get_compiled_object(), inline, self.address, self.symbols, self.reached)
+        entry = (
+            None
+            if self.entry is None
+            else (self.entry.symbol, self.entry.environment, self.entry._get_compiled_object())
+        )
+        machine_code = self._machine_code or self._get_compiled_object()
+        state = (machine_code, inline, entry, self.address, self.symbols, self.reached)
         return self.name, "kernel", state
 
     @classmethod
     def _unserialize(cls, codegen: Any, state: Any) -> KernelLibrary:
-        name, _, (machine_code, inline, address, symbols, reached) = state
+        name, _, (machine_code, inline, entry, address, symbols, reached) = state
         self = cls(codegen, name)
         self.address = address
         self.symbols = symbols
         self.reached = reached
         self._inline = None if inline is None else llvm.parse_bitcode(inline)
+        self._machine_code = machine_code if entry is None else None
         self.enable_object_caching()
         self._set_compiled_object(machine_code)
         self._finalize_final_module()
         codegen._engine._defined_symbols.update(symbols)
+        if entry is not None:
+            symbol, environment, machine_code = entry
+            self.entry = EntryLibrary(codegen, name, symbol, environment)
+            self.entry._set_compiled_object(machine_code)
+            self.entry._finalize_final_module()
+            codegen._engine._defined_symbols.add(symbol)
+            codegen.set_env(environment.env_name, environment)
         return self
 
 
@@ -241,12 +273,30 @@ def _libraries(codegen: Any, library: type) -> Iterator[None]:
             codegen._library_class = before
 
 
+class _KernelLower(Lower):  # type: ignore[misc]
+    def create_cpython_wrapper(self, release_gil: bool = False) -> None:
+        """Leave the entry from Python out; `_add_entry` creates it."""
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _KernelLowering(NativeLowering):  # type: ignore[misc]
+    _name = "kernel_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        return _KernelLower
+
+
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
     """numba's compiler, which puts the code of a kernel into a KernelLibrary."""
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's own passes."""
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        """Return numba's own passes, without the entry from Python."""
+        passes = PassManager("kernel")
+        for step, description in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            passes.add_pass(_KernelLowering if step is NativeLowering else step, description)
+        passes.finalize()
+        return [passes]
 
     def _compile_bytecode(self) -> Any:
         state = self.state
@@ -263,6 +313,51 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
             return super()._compile_bytecode()
 
 
+def _add_entry(result: Any) -> None:
+    """Compile the entry of a kernel from Python."""
+    library = result.library
+    # numba forgets for a loaded kernel that arrays are counted
+    context = result.target_context.subtarget(enable_nrt=True)
+    # constants of its own, because stored callers of the kernel know those of the kernel alone
+    description = copy(result.fndesc)
+    description.env_name += "Entry"
+    environment = Environment.from_fndesc(description)
+    entry = EntryLibrary(library.codegen, library.name, description.llvm_cpython_wrapper_name, environment)
+    entry.add_linking_library(rtsys.library)
+    context.create_cpython_wrapper(entry, description, environment, None, release_gil=True)
+    library.entry_point = context.get_executable(entry, description, environment)
+    library.entry = entry
+
+
+def enter_on_demand(dispatcher: Any) -> None:
+    """Let a dispatcher compile the entry of a kernel at its first call from Python; kernels call each other without it."""
+    add_overload = dispatcher.add_overload
+    compile_for_args = dispatcher._compile_for_args
+
+    def add(result: Any) -> None:
+        if result.library.entry is None:
+            dispatcher.overloads[tuple(result.signature.args)] = result
+        else:
+            add_overload(result)
+
+    def compile_with_entry(*args: Any, **kws: Any) -> Any:
+        function = compile_for_args(*args, **kws)
+        with global_compiler_lock:
+            for signature, result in list(dispatcher.overloads.items()):
+                if result.entry_point is not function:
+                    continue
+                library = result.library
+                if library.entry is None:
+                    _add_entry(result)
+                    dispatcher._insert([kind._code for kind in signature], library.entry_point, False)
+                    dispatcher._cache.save_overload(signature, result)
+                return library.entry_point
+        return function
+
+    dispatcher.add_overload = add
+    dispatcher._compile_for_args = compile_with_entry
+
+
 class KernelStore(CompileResultCacheImpl):  # type: ignore[misc]
     """Writer and reader of the cache file of a kernel."""
 
@@ -270,6 +365,12 @@ class KernelStore(CompileResultCacheImpl):  # type: ignore[misc]
         """Return whether another process can find all kernels that the code calls."""
         reached = result.library.reached.values()
         return super().check_cachable(result) and all(address.dispatcher() is not None for address in reached)
+
+    def reduce(self, result: Any) -> Any:
+        """Return what the cache file says of a kernel; a loaded one keeps all but its code."""
+        if result.library.stored is None:
+            return super().reduce(result)
+        return (result.library.serialize_using_object_code(), *result.library.stored)
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
         """Return the compiled kernel of a cache file; None if a kernel that it calls is missing."""
@@ -283,4 +384,9 @@ class KernelStore(CompileResultCacheImpl):  # type: ignore[misc]
             if not codegen._engine.is_symbol_defined(symbol):
                 return None
         with _libraries(codegen, KernelLibrary):
-            return super().rebuild(target_context, payload)
+            result = super().rebuild(target_context, payload)
+        library = result.library
+        library.stored = payload[1:]
+        if library.entry is not None:
+            library.entry_point = result.entry_point
+        return result
