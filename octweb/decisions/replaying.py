@@ -7,12 +7,11 @@ import math
 import struct
 import uuid
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
 import numpy as np
 from django.core.management.base import CommandError
-from django.utils.dateparse import parse_date
 
 from octweb.decisions.adding import add_later
 from octweb.decisions.models import ChainEntry, Kind
@@ -39,15 +38,9 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
     """
     entries = ChainEntry.objects.filter(kind=Kind.DECISION, leaf__isnull=False).exclude(payload="")
     if name:
-        models = list(TreeModel.objects.filter(family__name=name).values_list("pk", flat=True))
-        if not models:
-            raise CommandError(f"There is no model '{name}'.")
-        entries = entries.filter(model__in=models)
+        entries = entries.filter(model__in=versions_by_name(name))
     if since:
-        day = parse_date(since)
-        if day is None:
-            raise CommandError(f"'{since}' is not a day. Write it as 2026-03-31.")
-        entries = entries.filter(at__gte=int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 10**9)
+        entries = entries.filter(at__gte=beginning_of(since))
     if sample is not None:
         entries = entries.filter(pk__in=list(entries.order_by("?").values_list("pk", flat=True)[:sample]))
     same = 0
@@ -59,6 +52,23 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
     if same or different:
         add_later(str(Kind.REPLAYED), "", same=same, different=different[:100])
     return Replayed(same, different)
+
+
+def versions_by_name(name: str) -> list[uuid.UUID]:
+    """Return the ids of all versions of a served name. Raises CommandError."""
+    models = list(TreeModel.objects.filter(family__name=name).values_list("pk", flat=True))
+    if not models:
+        raise CommandError(f"There is no model '{name}'.")
+    return models
+
+
+def beginning_of(day: str) -> int:
+    """Return the beginning of a day, UTC, in ns since 1970. Raises CommandError."""
+    try:
+        moment = datetime.combine(date.fromisoformat(day), time(tzinfo=UTC))
+    except ValueError as error:
+        raise CommandError(f"'{day}' is not a day. Write it as 2026-03-31.") from error
+    return int(moment.timestamp()) * 10**9
 
 
 def _chunks(payloads: Iterable[str]) -> Iterable[list[dict[str, Any]]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection, transaction
 
 from octweb.core.deleting import purge
@@ -192,6 +193,20 @@ def test_every_mutation_of_the_database_is_refuted(chain, recorded, count):
                 assert audit_decisions().problems
                 transaction.set_rollback(True)
     assert audit_decisions().problems == []
+
+
+def test_audit_of_a_model_or_of_late_blocks_skips_other_content(chain, recorded, capsys):
+    exported()
+    names = [f"--model={recorded.family.name}", "--since=2026-01-01"]
+    call_command("audit", "--decisions", *names, "--json")
+    assert json.loads(capsys.readouterr().out)["checked"] == 30
+    ChainEntry.objects.filter(number=5).update(salt="0" * 32)
+    last = Block.objects.last()
+    for own, found in (({}, 1), ({"since": last.last_at}, 0), ({"since": last.last_at + 1}, 0), ({"models": []}, 0)):
+        assert len(audit_decisions(**own).problems) == found
+    for options in (["--decisions", "--since=2026-13-01"], ["--decisions", "--model=nobody"], ["--since=2026-01-01"]):
+        with pytest.raises(CommandError):
+            call_command("audit", *options)
 
 
 @pytest.mark.parametrize(
