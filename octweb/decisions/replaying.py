@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
+import random
 import struct
 import uuid
 from collections.abc import Iterable, Mapping
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from django.core.management.base import CommandError
+from django.db.models import QuerySet
 
 from octweb.decisions.adding import add_later
 from octweb.decisions.models import ChainEntry, Kind
@@ -20,7 +23,17 @@ from octweb.registry.models import TreeModel
 from trainer.dtypes import FloatArray
 from trainer.tree.nodes import Tree
 
+log = logging.getLogger(__name__)
+
 CHUNK = 4096
+SAMPLE = 1000  # records that are replayed each day
+DRAWS = 4  # numbers drawn per record of a sample, because some are refused, erased, or no decisions
+
+
+class _Daily:
+    """Last day on which this process knows that a sample was replayed."""
+
+    done: date | None = None
 
 
 class Replayed(NamedTuple):
@@ -42,7 +55,7 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
     if since:
         entries = entries.filter(at__gte=beginning_of(since))
     if sample is not None:
-        entries = entries.filter(pk__in=list(entries.order_by("?").values_list("pk", flat=True)[:sample]))
+        entries = entries.filter(pk__in=_sample(entries, sample, is_filtered=bool(name or since)))
     same = 0
     different: list[str] = []
     for part in _chunks(entries.values_list("payload", flat=True).iterator(chunk_size=CHUNK)):
@@ -52,6 +65,41 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
     if same or different:
         add_later(str(Kind.REPLAYED), "", same=same, different=different[:100])
     return Replayed(same, different)
+
+
+def replay_daily(now: datetime) -> None:
+    """Replay a sample once a day, whichever worker comes first. Log the ids of answers that differ."""
+    today = now.astimezone(UTC).date()
+    if _Daily.done == today:
+        return
+    _Daily.done = today
+    before = ChainEntry.objects.filter(model=None, kind=Kind.REPLAYED).order_by("-at").first()
+    if before is not None and before.at >= beginning_of(today.isoformat()):
+        return
+    try:
+        different = replay("", "", SAMPLE).different
+    except Exception:  # records must be collected all the same
+        log.exception("a sample of recorded answers could not be given again")
+        return
+    if different:
+        log.error("recorded answers that their version does not give again: %s", ", ".join(different))
+
+
+def _sample(entries: QuerySet[ChainEntry], sample: int, *, is_filtered: bool) -> list[int]:
+    """Return the numbers of records at random.
+
+    Among all records, it draws numbers and looks these up. Sorting a million records at random would take seconds.
+    """
+    if is_filtered:
+        return list(entries.order_by("?").values_list("pk", flat=True)[:sample])
+    last = ChainEntry.objects.order_by("-number").values_list("number", flat=True).first() or 0
+    drawn = random.SystemRandom().sample(range(1, last + 1), min(last, DRAWS * sample))
+    found: list[int] = []
+    for start in range(0, len(drawn), CHUNK):
+        found += entries.filter(pk__in=drawn[start : start + CHUNK]).values_list("pk", flat=True)
+        if len(found) >= sample:
+            break
+    return random.SystemRandom().sample(found, min(len(found), sample))
 
 
 def versions_by_name(name: str) -> list[uuid.UUID]:

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 
 from octweb.core.deleting import purge
 from octweb.core.spool import WRITER
-from octweb.decisions import adding, collecting, erasing
+from octweb.decisions import adding, collecting, erasing, replaying
 from octweb.decisions.audited import audit_decisions
 from octweb.decisions.exporting import export_chain
 from octweb.decisions.models import Block, ChainEntry, Kind
@@ -121,6 +121,23 @@ def test_replay_is_the_same_bit_for_bit(chain):
     document = json.loads(entry.payload)
     ChainEntry.objects.filter(pk=entry.pk).update(payload=json.dumps(document | {"probability": ["0" * 16] * 3}))
     assert replay("small-cart", "2020-01-01", 100) == (29, [str(entry.key)])
+
+
+def test_a_sample_is_replayed_once_a_day(chain, recorded, monkeypatch, caplog):
+    monkeypatch.setattr(replaying, "SAMPLE", 7)
+    monkeypatch.setattr(replaying._Daily, "done", None)
+    now = datetime.now(UTC)
+    replaying.replay_daily(now)
+    replaying.replay_daily(now)
+    monkeypatch.setattr(replaying._Daily, "done", None)  # another worker
+    replaying.replay_daily(now)
+    (record,) = ChainEntry.objects.filter(kind="replayed")
+    assert (json.loads(record.payload)["same"], json.loads(record.payload)["different"]) == (7, [])
+    assert caplog.text == ""
+    TreeModel.objects.filter(pk=recorded.pk).update(sha256="0" * 64)
+    replaying.replay_daily(now + timedelta(days=1))
+    assert sum(key in caplog.text for key in chain) == 7
+    assert len(replay("", "", 1000).different) == 30
 
 
 def mutations(lines, rng):
