@@ -17,6 +17,7 @@ from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_filled
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError, closest, list_names
 from trainer.table import ColumnKind, EmptySide, Labels, MissingPolicy, Table
+from trainer.tree.describe import counted_words
 from trainer.tree.empty import filled_schema, settle_empty
 from trainer.tree.nodes import Draft, Tree, grow
 from trainer.tree.shorten import shorten
@@ -193,6 +194,13 @@ class Problem:
     def has_empty(self) -> bool:
         """Whether any cell of the table is empty."""
         return any(column.missing.any() for column in self.table.columns)
+
+    @property
+    def count_unit(self) -> str:
+        """The unit of weights of rows, see `counted_words`."""
+        own = None if self.table.weights is None else {"step": str(self.table.weights.step)}
+        is_balanced = self.quantile_weights is not None and not np.array_equal(self.quantile_weights, self.row_weights)
+        return counted_words({"weights": own, "class_weights": is_balanced})
 
     @property
     def counting_weights(self) -> CountArray | None:

@@ -19,7 +19,7 @@ import trainer
 from trainer.check.recount.check import verify
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspect_table import inspect, inspect_raw
-from trainer.data.inspection import leak_warning, tree_warnings
+from trainer.data.inspection import leak_findings, tree_warnings
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.infer import may_number_rows, numbers_rows
@@ -710,17 +710,44 @@ def test_class_of_one_row_is_found(tmp_path):
     assert own.figure == "one class with one row: Total"
 
 
-def test_leak_warning_names_columns_and_rows(tmp_path):
+def test_leak_findings_name_column_figure_and_remedy(tmp_path):
     path = tmp_path / "rows.csv"
-    lines = [f"{i % 7},{'XY'[i % 3 == 0]},{'' if i % 3 else '2025-01-05'},{'bg'[i % 3 == 0]}" for i in range(60)]
-    path.write_text("\n".join(["age,code,closed,outcome", *lines]) + "\n")
+    lines = [f"{i % 7},{'XY'[i % 3 == 0]},{'bg'[i % 3 == 0]}" for i in range(60)]
+    path.write_text("\n".join(["age,code,outcome", *lines]) + "\n")
     table, labels, _ = load(path, target="outcome", ignore=[])
-    words = leak_warning(table, labels)
-    assert "'code': 60 of 60 rows right" in words
-    assert "--ignore 'code'" in words
-    assert "'age'" not in words
-    kept, labels, _ = load(path, target="outcome", ignore=["code", "closed"])
-    assert leak_warning(kept, labels) == ""
+    leak, copies = leak_findings(table, labels, path)
+    assert (leak.kind, leak.column, leak.mend) == ("leak", "code", {"column": "code", "role": "ignored"})
+    assert leak.figure.startswith("60 of 60 rows right")
+    assert (copies.kind, copies.figure) == ("equal_rows_across", "46 of 60 rows repeat another one")
+    kept, labels, _ = load(path, target="outcome", ignore=["code"])
+    assert {finding.kind for finding in leak_findings(kept, labels, path)} == {"equal_rows_across"}
+
+
+def test_leak_of_a_date_leaves_out_all_its_parts(tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = [(i, f"{2021 + 3 * (i % 3 == 0)}-{1 + i % 12:02d}-{1 + i % 28:02d}", "bg"[i % 3 == 0]) for i in range(60)]
+    path.write_text("\n".join(["n,settled,outcome", *(f"{i % 17}.{i},{day},{y}" for i, day, y in rows)]) + "\n")
+    table, labels, _ = load(path, target="outcome", ignore=[])
+    (leak,) = (finding for finding in leak_findings(table, labels, path) if finding.kind == "leak")
+    assert leak.column.startswith("settled ")
+    assert leak.mend["column"] == "settled"
+    assert set(leak.mend["columns"]) == {name for name in table.names if name.startswith("settled ")}
+    kept, labels, _ = load(path, target="outcome", ignore=[leak.mend["column"]])
+    assert kept.names == ("n",)
+    assert not leak_findings(kept, labels, path)
+
+
+def test_leak_findings_include_late_dates_and_telling_gaps(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [
+        f"2024-01-{1 + i % 27:02d},{'' if i % 3 else f'2024-02-{1 + i % 27:02d}'},{'' if i % 3 == 0 else i % 11}.{i},{'bg'[i % 3 == 0]}"
+        for i in range(90)
+    ]
+    path.write_text("\n".join(["opened,closed,score,outcome", *lines]).replace(",.", ",") + "\n")
+    table, labels, _ = load(path, target="outcome", ignore=[], default_missing="learn")
+    kinds = {finding.kind: finding.column for finding in leak_findings(table, labels, path)}
+    assert kinds["date_after_outcome"] == "closed"
+    assert "emptiness_predicts" in kinds
 
 
 @pytest.mark.parametrize("digits", ["٠١٢٣٤٥٦٧٨٩", "０１２３４５６７８９", "०१२३४५६७८९"])
