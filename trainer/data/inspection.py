@@ -128,7 +128,7 @@ def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
         findings += [*_leaks(data, labels, table.profile), *_late(table, data, labels), *_table_findings(table.profile)]
         findings += _mixed_units(data)
     if table.empty is not None and table.built is not None:
-        findings += _emptiness(table.empty, table.built[1])
+        findings += _emptiness(table.empty, *table.built[:2])
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -493,11 +493,10 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
         by_value = (correct if few else right_by_others) >= required_share * n
         if not by_value and column_profile.cut_accuracy < required_share:
             continue
-        date = dates.get(column.name, "")
-        if date in reported:
+        source = dates.get(column.name, column.name)
+        if source in reported:
             continue
-        if date:
-            reported.add(date)
+        reported.add(source)
         correct = correct if by_value else round(column_profile.cut_accuracy * n)
         is_coding = by_value and correct == n
         sentence = (
@@ -511,13 +510,7 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
             severity=HIGH,
             figure=f"{correct:,} of {n:,} rows right by this column alone; always the most frequent class: {percent_text(profile.baseline)}",
             sentence=sentence,
-            mend={
-                "column": date,
-                "columns": [name for name in table.names if dates.get(name) == date],
-                "role": "ignored",
-            }
-            if date
-            else {"column": column.name, "role": "ignored"},
+            mend=_left_out(column.name, table, dates),
             if_nothing="The tree repeats this column. If new rows do not have it before the outcome, the tree cannot be used.",
         )
 
@@ -526,6 +519,14 @@ def _dates_of_parts(table: Table) -> dict[str, str]:
     """Return the date of each column that was made from a date, such as "paid" for "paid year"."""
     columns = ColumnParsing.from_json(table.reading).columns if table.reading else {}
     return {part: name for name, own in columns.items() if own.taken_for == DATE for part in own.names if part != name}
+
+
+def _left_out(name: str, table: Table, dates: Mapping[str, str]) -> dict[str, Any]:
+    """Return the remedy that leaves a column out, or all parts of its date."""
+    if name not in dates:
+        return {"column": name, "role": "ignored"}
+    parts = [part for part in table.names if dates.get(part) == dates[name]]
+    return {"column": dates[name], "columns": parts, "role": "ignored"}
 
 
 def leak_findings(table: Table, labels: Labels, path: str | Path) -> list[IntakeFinding]:
@@ -538,7 +539,9 @@ def leak_findings(table: Table, labels: Labels, path: str | Path) -> list[Intake
     described = profile(table, labels)
     copies = [finding for finding in _table_findings(described) if finding.kind == "equal_rows_across"]
     found = [*_leaks(table, labels, described), *(finding for finding in copies if finding.severity != LOW)]
-    found += _emptiness(empty_report(table, labels), labels)
+    named = {finding.mend.get("column") for finding in found}
+    gaps = _emptiness(empty_report(table, labels), table, labels)
+    found += [finding for finding in gaps if finding.mend["column"] not in named]
     if len(set(_dates_of_parts(table).values())) > 1:
         assert table.reading is not None
         reading = ColumnParsing.from_json(table.reading)
@@ -598,10 +601,15 @@ def _rows_right_by_value(column: Column, labels: Labels) -> tuple[int, int]:
     return int(largest.sum()), int(largest[largest - 1 > second].sum())
 
 
-def _emptiness(report: EmptyReport, labels: Labels) -> Iterable[IntakeFinding]:
+def _emptiness(report: EmptyReport, table: Table, labels: Labels) -> Iterable[IntakeFinding]:
+    """Yield a finding for each column, and each date, in which empty cells depend on the class."""
+    dates = _dates_of_parts(table)
+    reported: set[str] = set()
     for column in report.columns:
-        if not column.telling:
+        source = dates.get(column.name, column.name)
+        if not column.telling or source in reported:
             continue
+        reported.add(source)
         empty = np.array(column.classes_empty) / sum(column.classes_empty)
         present = np.array(column.classes_present) / sum(column.classes_present)
         label = int(np.abs(empty - present).argmax())
@@ -611,7 +619,7 @@ def _emptiness(report: EmptyReport, labels: Labels) -> Iterable[IntakeFinding]:
             severity=MEDIUM,
             figure=f"'{labels.classes[label]}': {percent_text(float(empty[label]))} where empty, {percent_text(float(present[label]))} elsewhere",
             sentence="Whether the cell is empty depends on the class. Often this comes from how the data were collected.",
-            mend={"column": column.name, "role": "ignored"},
+            mend=_left_out(column.name, table, dates),
             if_nothing="A tree may ask whether the cell is empty. Check that this will be so for new rows.",
         )
 

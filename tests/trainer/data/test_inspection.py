@@ -739,15 +739,16 @@ def test_leak_of_a_date_leaves_out_all_its_parts(tmp_path):
 
 def test_leak_findings_include_late_dates_and_telling_gaps(tmp_path):
     path = tmp_path / "rows.csv"
-    lines = [
-        f"2024-01-{1 + i % 27:02d},{'' if i % 3 else f'2024-02-{1 + i % 27:02d}'},{'' if i % 3 == 0 else i % 11}.{i},{'bg'[i % 3 == 0]}"
-        for i in range(90)
-    ]
-    path.write_text("\n".join(["opened,closed,score,outcome", *lines]).replace(",.", ",") + "\n")
+    lines = []
+    for i in range(120):
+        is_bad = i % 3 == 0
+        closed = f"2024-02-{1 + i % 27:02d}" if is_bad else ""
+        score = "" if is_bad and i % 2 else f"{i % 11}.{i}"
+        lines.append(f"2024-01-{1 + i % 27:02d},{closed},{score},{'bad' if is_bad else 'good'}")
+    path.write_text("\n".join(["opened,closed,score,outcome", *lines]) + "\n")
     table, labels, _ = load(path, target="outcome", ignore=[], default_missing="learn")
-    kinds = {finding.kind: finding.column for finding in leak_findings(table, labels, path)}
-    assert kinds["date_after_outcome"] == "closed"
-    assert "emptiness_predicts" in kinds
+    columns = {finding.kind: finding.column for finding in leak_findings(table, labels, path)}
+    assert (columns["date_after_outcome"], columns["emptiness_predicts"]) == ("closed", "score")
 
 
 @pytest.mark.parametrize("digits", ["٠١٢٣٤٥٦٧٨٩", "０１２３４５６７８９", "०१२३४५६७८९"])
