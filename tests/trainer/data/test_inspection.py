@@ -778,3 +778,24 @@ def test_measure_with_few_equal_numbers_is_no_identifier():
     values = np.sort(np.random.default_rng(2).choice(40_000, 200, replace=False)).astype(float)
     values[5:9] = values[4]
     assert numbers_rows("v", values) == may_number_rows(values) == ""
+
+
+@pytest.mark.parametrize("copied", [0, 6])
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_number_of_the_case_with_several_rows_is_found(tmp_path, copied, order):
+    rng = np.random.default_rng(8)
+    persons = [*np.repeat(np.arange(1, 51), 4), *rng.choice(50, copied, replace=False) + 1]
+    persons = sorted(persons) if order == "sorted" else rng.permutation(persons)
+    lines = [f"{person},{rng.normal():.2f},{'ab'[int(rng.integers(2))]}" for person in persons]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["person,x,y", *lines]) + "\n")
+    (own,) = (finding for finding in inspect(path, target="y") if finding.kind == "identifier")
+    assert own.column == "person"
+    assert "4 rows" in own.figure
+    assert own.severity == ("low" if order == "sorted" else "medium")  # a counter is left out already
+
+
+def test_number_in_uneven_numbers_of_rows_names_no_case(tmp_path):
+    rng = np.random.default_rng(8)
+    path = table_of(tmp_path / "t.csv", v=rng.integers(1, 30, N).tolist())
+    assert ("identifier", "v") not in kinds_of(inspect(path, target="y"))

@@ -22,7 +22,7 @@ COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
 EXAMPLES = 5
 LISTED = 20
 MOST_REPEATS = 4  # rows that share one number in a table with several rows for each case
-MOST_COPIED = 0.05  # largest share of the numbers that are in one row more than the others, as where rows were copied
+MOST_COPIED = 0.05  # largest share of rows beyond the usual number of rows of each number, as where rows were copied
 NEARLY_ALL = 0.8  # smallest share of the numbers with the usual number of rows
 FEWEST_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
 SHUFFLED_GAP_FACTOR = 1.25  # shuffled numbers may be a sample of a range, and leave out one in five
@@ -287,7 +287,7 @@ def numbers_rows(name: str, values: FloatArray) -> str:
 def may_number_rows(values: FloatArray, name: str = "") -> str:
     """Return why whole numbers may identify the rows, in any order; "" without evidence.
 
-    All are different, except where few rows were copied. They leave out few numbers between the lowest and the highest, or they look like account
+    All are different, or in the same small number of rows, except where few rows were copied. They leave out few numbers between the lowest and the highest, or they look like account
     numbers: long, with equal numbers of digits, and evenly spread. Or the column has a name such as "invoice". A
     column with a name such as "zip" has postal codes, which identify no row.
 
@@ -301,10 +301,18 @@ def may_number_rows(values: FloatArray, name: str = "") -> str:
     if not len(values) or not _all_exact_integers(values) or PLACE_NAMES.fullmatch(name.strip()):
         return ""
     distinct, counts = np.unique(values, return_counts=True)
-    if _equal_repeats(counts) != 1:
+    repeats = _equal_repeats(counts)
+    if not repeats:
         return ""
-    copies = int((counts > 1).sum())
+    copies = int((counts > repeats).sum())
     why = _even_numbers(distinct)
+    if repeats > 1:
+        few = f", with few copies ({copies})" if copies else ""
+        return (
+            f"{why.replace('are different', f'are in {repeats} rows each{few}')}: they may name the cases"
+            if why
+            else ""
+        )
     if not why and _is_number_name(name) and len(distinct) > FEW_VALUES:
         why = f"it is called '{name}' and all {len(distinct):,} numbers are different"
     if copies:
@@ -355,8 +363,8 @@ def _equal_repeats(counts: np.ndarray) -> int:
     Few values may be in one row more, since tables have copied rows.
     """
     usual = int(counts.min())
-    copies = counts == usual + 1
-    is_equal = ((counts == usual) | copies).all() and copies.mean() <= MOST_COPIED
+    copies = counts - usual
+    is_equal = copies.max() <= max(1, usual // 2) and copies.sum() <= MOST_COPIED * counts.sum()
     return usual if usual <= MOST_REPEATS and is_equal else 0
 
 
