@@ -760,6 +760,26 @@ def test_fit_with_digits_of_another_alphabet_warns(digits, every):
         trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"v": texts}), np.arange(64) > 31)
 
 
+@pytest.mark.parametrize("name", ["code", "product_code", "Barcode", "serial", "sku"])
+@pytest.mark.parametrize(("each", "digits"), [(1, 4), (1, 6), (2, 6)])
+def test_different_codes_name_the_rows(tmp_path, name, each, digits):
+    numbers = np.random.default_rng(digits).choice(np.arange(10 ** (digits - 1), 10**digits), 200 // each, replace=False)
+    path = table_of(tmp_path / "t.csv", **{name: np.repeat(numbers, each).tolist()}, y=["a", "b"] * 100)
+    table, _, report = load(path, target="y")
+    assert (table.names, list(report.left_out)) == (("size",), [name])
+    own = next(finding for finding in inspect(path, target="y") if finding.kind == "identifier")
+    assert own.figure.startswith(f"{200 // each} different values; it is called '{name}' and names ")
+
+
+@pytest.mark.parametrize("name", ["code", "zip_code", "area code", "ICD-code", "country_code", "naics code", "codes", "encode"])
+def test_codes_of_classes_and_places_are_features(tmp_path, name):
+    """A code in rows of different number classifies them; codes of places and classes do so even if all differ."""
+    numbers = np.random.default_rng(4).choice(np.arange(1000, 9999), 60, replace=False).tolist()
+    cells = numbers[:30] * 2 + numbers[:20] if name == "code" else numbers
+    path = table_of(tmp_path / "t.csv", **{name: cells}, y=["a", "b"] * (len(cells) // 2))
+    assert load(path, target="y")[0].names == (name, "size")
+
+
 @pytest.mark.parametrize(("name", "severity"), [("id", "low"), ("v", "medium")])  # low: it is left out
 def test_identifier_with_copied_rows_is_found(tmp_path, name, severity):
     """The same table without its ten copies has the finding, too."""

@@ -43,6 +43,13 @@ NUMBER_NAMES = re.compile(
 )
 # postal codes, which are spread like account numbers, but say where a case is
 PLACE_NAMES = re.compile(r"(.*[ _.-])?(zip|plz|postleitzahl|postnummer|(zip|post|postal)[ _.-]?code)", re.IGNORECASE)
+# names of things that are no quantities; a code of a place or a class, such as "icd code", says something about a case
+CODE_NAMES = re.compile(
+    r"(?!(area|country|region|state|city|district|dial(l?ing)?|icd[0-9]*|nace|naics|sic|isco|occupation|industry|department"
+    r"|branch|status|error|exit|response|colou?r|currency|diagnosis|procedure)[ _.-])"
+    r"((.*[ _.-])?(code|serial|sku|isbn)|bar ?code)",
+    re.IGNORECASE,
+)
 CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 TARGET_NAMES = (
     "class", "target", "label", "y", "diagnosis", "outcome", "species", "labels", "classes", "category", "response", "survived",
@@ -277,7 +284,9 @@ def numbers_rows(name: str, values: FloatArray) -> str:
     each = f", each number in {repeats} rows" if repeats > 1 else ""
     if _is_counter(values, distinct):
         return f"it numbers the rows{each}"
-    if _is_id_name(name) or (_is_number_name(name) and _even_numbers(distinct)):
+    is_code = bool(CODE_NAMES.fullmatch(name.strip())) and not PLACE_NAMES.fullmatch(name.strip())
+    is_code = is_code and len(distinct) >= FEWEST_WITH_GAPS
+    if is_code or _is_id_name(name) or (_is_number_name(name) and _even_numbers(distinct)):
         return (
             f"it is called '{name}' and names the rows{each}" if each else f"it is called '{name}' and names each row"
         )
