@@ -763,7 +763,9 @@ def test_fit_with_digits_of_another_alphabet_warns(digits, every):
 @pytest.mark.parametrize("name", ["code", "product_code", "Barcode", "serial", "sku"])
 @pytest.mark.parametrize(("each", "digits"), [(1, 4), (1, 6), (2, 6)])
 def test_different_codes_name_the_rows(tmp_path, name, each, digits):
-    numbers = np.random.default_rng(digits).choice(np.arange(10 ** (digits - 1), 10**digits), 200 // each, replace=False)
+    numbers = np.random.default_rng(digits).choice(
+        np.arange(10 ** (digits - 1), 10**digits), 200 // each, replace=False
+    )
     path = table_of(tmp_path / "t.csv", **{name: np.repeat(numbers, each).tolist()}, y=["a", "b"] * 100)
     table, _, report = load(path, target="y")
     assert (table.names, list(report.left_out)) == (("size",), [name])
@@ -771,7 +773,9 @@ def test_different_codes_name_the_rows(tmp_path, name, each, digits):
     assert own.figure.startswith(f"{200 // each} different values; it is called '{name}' and names ")
 
 
-@pytest.mark.parametrize("name", ["code", "zip_code", "area code", "ICD-code", "country_code", "naics code", "codes", "encode"])
+@pytest.mark.parametrize(
+    "name", ["code", "zip_code", "area code", "ICD-code", "country_code", "naics code", "codes", "encode"]
+)
 def test_codes_of_classes_and_places_are_features(tmp_path, name):
     """A code in rows of different number classifies them; codes of places and classes do so even if all differ."""
     numbers = np.random.default_rng(4).choice(np.arange(1000, 9999), 60, replace=False).tolist()
