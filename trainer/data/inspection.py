@@ -488,8 +488,12 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
     dates = _dates_of_parts(table)
     reported: set[str] = set()
     for column, column_profile in zip(table.columns, profile.columns, strict=True):
-        correct, right_by_others = _rows_right_by_value(column, labels)
         few = column_profile.distinct <= max(2 * len(labels.classes), n // ROWS_FOR_EACH_VALUE)
+        # a value in one row is no evidence, and at least 2 * distinct - (n - missing) values are in one row
+        most_right = 2 * (n - column_profile.distinct) - column_profile.missing
+        if not few and max(most_right, column_profile.cut_accuracy * n) < required_share * n:
+            continue
+        correct, right_by_others = _rows_right_by_value(column, labels)
         by_value = (correct if few else right_by_others) >= required_share * n
         if not by_value and column_profile.cut_accuracy < required_share:
             continue

@@ -23,6 +23,7 @@ LONG = re.compile(r"^([+-]?[0-9]{16,1000})(\.0*)?$")
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
 TRUTH = {"true": 1.0, "false": 0.0}
 TWO_LETTERS = "^[A-Z]{2}$"
+FEW_WORDS = 10
 LARGEST_EXACT = 2**53  # float64 does not represent every integer beyond this
 
 
@@ -93,7 +94,7 @@ class Cells:
     @cached_property
     def inexact(self) -> BoolArray:
         """Boolean mask of the words that are integers that float64 may round."""
-        out = np.abs(np.nan_to_num(self._floats)) >= LARGEST_EXACT
+        out = np.abs(self._floats) >= LARGEST_EXACT
         for i in np.flatnonzero(out):
             # a number in scientific notation is approximate anyway, so only plain integers count
             match = LONG.match(self.word(i))
@@ -108,7 +109,7 @@ class Cells:
     @cached_property
     def missing(self) -> BoolArray:
         """Boolean mask of the words that mean 'missing' here. Among other two-letter codes, 'NA' is a value."""
-        if not self._is_in(("NA",)).any():
+        if not self.marks.any() or not self._is_in(("NA",)).any():
             return self.marks
         others = self.array.filter(pa.array(~self.marks))
         codes = pc.sum(pc.match_substring_regex(others, TWO_LETTERS)).as_py() or 0
@@ -126,6 +127,10 @@ class Cells:
 
     def floats(self) -> FloatArray:
         """Return the value of each word, float64; NaN unless it is a number, true or false."""
+        return self._values.copy()
+
+    @cached_property
+    def _values(self) -> FloatArray:
         out = np.where(self.numbers, self._floats, np.nan)
         for i in np.flatnonzero(self.truths):
             out[i] = TRUTH[self.word(i).lower()]
@@ -150,16 +155,29 @@ class Cells:
         # pyarrow's parser rounds correctly, but does not accept a plus sign
         plain = pc.utf8_ltrim(self.array, characters="+")
         numeric = self._decimal
+        if not len(self._no_decimals):
+            return np.array(_cast(plain))
         out = np.full(len(plain), np.nan)
         out[numeric] = _cast(plain.filter(pa.array(numeric)))
         return out
 
+    @cached_property
+    def _no_decimals(self) -> np.ndarray:
+        return np.flatnonzero(~self._decimal)
+
     def _is_in(self, words: Iterable[str]) -> BoolArray:
-        return (
-            pc.is_in(self.array, value_set=pa.array(list(words), pa.string()))
-            .to_numpy(zero_copy_only=False)
-            .astype(bool)
-        )
+        """Return the mask of the words that are among `words`, of which none is a number in decimal notation."""
+        out = np.zeros(len(self.array), bool)
+        others = self._no_decimals
+        if not len(others):
+            return out
+        if len(others) <= FEW_WORDS:  # a look-up of each is faster than a call of pyarrow
+            known = frozenset(words)
+            out[[i for i in others.tolist() if self.word(i) in known]] = True
+            return out
+        found = pc.is_in(self.array.take(pa.array(others)), value_set=pa.array(list(words), pa.string()))
+        out[others] = found.to_numpy(zero_copy_only=False)
+        return out
 
     @cached_property
     def _decimal(self) -> BoolArray:

@@ -169,7 +169,6 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
     if cells.truths[values].all():
         return ColumnKind.BINARY, "only true and false: true is 1", False
     numeric = cells.numbers | cells.infinite
-    stray = stray_words(cells)
     if numeric[values].all() and cells.numbers[values].any():
         # in a column of numbers, every mark such as "-" means a missing cell
         for odd, why in (
@@ -180,6 +179,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
                 word = cells.word(int(np.flatnonzero(odd & values)[0]))
                 return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
+    stray = stray_words(cells)
     if stray is not None:
         # numbers with a few words are never an identifier, because one wrong guess would leave out a useful column
         return ColumnKind.CATEGORICAL, f"{stray.figure}: kept as text", False
@@ -244,9 +244,9 @@ def _like_numbers(cells: Cells) -> np.ndarray:
 
 def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[ColumnKind, str]:
     numbers = np.unique(cells.floats()[values & cells.numbers])
-    if np.isin(numbers, (0.0, 1.0)).all() and not cells.infinite[values].any():
+    if ((numbers == 0) | (numbers == 1)).all() and not cells.infinite[values].any():
         return ColumnKind.BINARY, "only 0 and 1" if len(numbers) == 2 else f"only the number {numbers[0]:g}"
-    if cells.whole[values].all() and len(numbers) <= FEW_VALUES:
+    if len(numbers) <= FEW_VALUES and cells.whole[values].all():
         value_list = ", ".join(f"{v:.0f}" for v in numbers)
         only = (
             f"whole numbers with only {len(numbers)} values ({value_list})"
