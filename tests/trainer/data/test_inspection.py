@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import warnings
 from decimal import Decimal
 
@@ -589,6 +590,11 @@ def test_index_of_dates_is_left_out(tmp_path, ending):
         (b'{"a": [1, 2]}', "JSON"),
         (b"$FL2@(#) SPSS DATA FILE", "SPSS"),
         (b"<stata_dta><header>", "Stata"),
+        (b"r\x02\x01\x00\x03\x00", "Stata"),
+        (bytes(12) + b"\xc2\xea\x81\x60\xb3\x14", "SAS"),
+        (gzip.compress(b"RDX3\nX\n\x00\x00", mtime=0), "R workspace"),
+        (gzip.compress(b"X\n\x00\x00\x00\x03", mtime=0), "R object"),
+        (b"Obj\x01\x04\x16avro", "Avro"),
         (b"\x80\x04\x95\x00", "pickle"),
     ],
 )
@@ -596,6 +602,12 @@ def test_files_of_other_tools_are_named(tmp_path, content, words):
     (tmp_path / "t.dat").write_bytes(content)
     with pytest.raises(DataError, match=f"is not a table but .*{words}"):
         inspect(tmp_path / "t.dat", target="y")
+
+
+@pytest.mark.parametrize("name", ["orchid", "RDX", "x", "Obj", "q"])
+def test_name_like_the_start_of_another_format_is_read(tmp_path, name):
+    path = table_of(tmp_path / "t.csv", **{name: MEASURES["repeats"]})
+    assert load(path, target="y")[0].names == (name, "size")
 
 
 def test_estimator_warns_of_row_counter_and_look_alike_classes():
@@ -758,6 +770,19 @@ def test_fit_with_digits_of_another_alphabet_warns(digits, every):
     texts = [str(i).translate(foreign) if i % every == 0 else str(i) for i in range(64)]
     with pytest.warns(UserWarning, match="Column 'v': its 64 different texts are numbers, and each is a category"):
         trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"v": texts}), np.arange(64) > 31)
+
+
+@pytest.mark.parametrize("width", [4, 8, 32])
+def test_hexadecimal_identifiers_are_left_out(tmp_path, width):
+    """Most of these texts have only decimal digits, others have letters."""
+    texts = [f"{i:0{width}x}" for i in range(300)]
+    table, _, report = load(table_of(tmp_path / "t.csv", key=texts), target="y")
+    assert (table.names, list(report.left_out)) == (("size",), ["key"])
+
+
+def test_numbers_with_a_word_in_hexadecimal_digits_are_kept(tmp_path):
+    texts = [str(1000 + 7 * i) for i in range(299)] + ["dead"]
+    assert load(table_of(tmp_path / "t.csv", key=texts), target="y")[0].names == ("key", "size")
 
 
 @pytest.mark.parametrize("name", ["code", "product_code", "Barcode", "serial", "sku"])

@@ -50,6 +50,7 @@ CODE_NAMES = re.compile(
     r"((.*[ _.-])?(code|serial|sku|isbn)|bar ?code)",
     re.IGNORECASE,
 )
+HEXADECIMAL = "^[0-9A-Fa-f]{4,64}$"
 CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 TARGET_NAMES = (
     "class", "target", "label", "y", "diagnosis", "outcome", "species", "labels", "classes", "category", "response", "survived",
@@ -180,6 +181,8 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
                 return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
     stray = stray_words(cells)
+    if stray is not None and distinct == n and _are_hexadecimal(cells, values):
+        return ColumnKind.CATEGORICAL, f"all {n} texts are different hexadecimal numbers of the row", True
     if stray is not None:
         # numbers with a few words are never an identifier, because one wrong guess would leave out a useful column
         return ColumnKind.CATEGORICAL, f"{stray.figure}: kept as text", False
@@ -200,6 +203,17 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
         )
     reason = f"text with {distinct} different values" if distinct > 1 else "the same text everywhere"
     return ColumnKind.CATEGORICAL, reason, False
+
+
+def _are_hexadecimal(cells: Cells, values: np.ndarray) -> bool:
+    """Return whether the texts are hexadecimal numbers of one length, some with leading zeros and a tenth with letters."""
+    words = cells.array.filter(pa.array(values))
+    if len(words) < FEWEST_WITH_GAPS or len(pc.unique(pc.binary_length(words))) > 1:
+        return False
+    if not pc.all(pc.match_substring_regex(words, HEXADECIMAL)).as_py():
+        return False
+    letters = pc.sum(pc.match_substring_regex(words, "[A-Fa-f]")).as_py()
+    return bool(cells.leading_zeros[values].any()) and 10 * letters >= len(words)
 
 
 class StrayWords(NamedTuple):
