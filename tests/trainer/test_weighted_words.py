@@ -10,7 +10,9 @@ import pytest
 
 from tests.octweb.small_models import trained
 from trainer.check.recount import verdict, verify
+from trainer.data.problem import balanced_weights
 from trainer.data.reader import load
+from trainer.errors import ParameterError
 from trainer.evaluate.verdict import training_base_words
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.claims import saving_sentence, weight_sentence
@@ -135,3 +137,38 @@ def test_class_weights_of_an_unweighted_training_are_refuted(balanced, tmp_path)
     file = tmp_path / "model.json"
     file.write_text(json.dumps(document))
     assert "weights of classes" in {f.claim for f in verify(file, path) if f.verdict == "refuted"}
+
+
+def test_class_weights_of_one_are_refuted(balanced, tmp_path):
+    """A file that calls rows of equal weight balanced hides which training it had."""
+    _, path = balanced
+    table, labels, _ = load(path, target="y", ignore=["w"], missing={})
+    plain = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1})).model
+    document = json.loads(json.dumps(plain.to_json()))
+    correct = document["certificate"]["correct"]
+    record = {"weights": dict.fromkeys(document["classes"], "1"), "rows": len(labels.codes), "correct_rows": correct}
+    document["certificate"]["class_weights"] = record
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(document))
+    assert "weights of classes" in {f.claim for f in verify(file, path) if f.verdict == "refuted"}
+
+
+@pytest.mark.parametrize(("bound", "unit"), [({}, "rows"), ({"weight": "w"}, "of weight")])
+def test_balanced_classes_of_equal_size_have_no_record(tmp_path, bound, unit):
+    path = tmp_path / "rows.csv"
+    rows = "".join(f"{i},{1 + i % 2},{'ab'[i // 4]}\n" for i in range(8))
+    path.write_text(f"x,w,y\n{rows}", encoding="utf-8")
+    table, labels, _ = load(path, target="y", missing={}, **bound)
+    asked = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1, "goal": "balanced"})
+    result = train(asked)
+    assert "class_weights" not in result.model.certificate
+    assert result.summary["count_unit"] == unit
+
+
+@pytest.mark.parametrize(
+    ("weights", "unit"), [(None, "rows"), (np.ones(10_007 + 10_009 + 10_037, np.int64), "steps of weight")]
+)
+def test_balanced_weights_too_large_name_their_unit(weights, unit):
+    codes = np.repeat(np.arange(3, dtype=np.int32), [10_007, 10_009, 10_037])
+    with pytest.raises(ParameterError, match=f"classes of 10007, 10009, 10037 {unit} have no"):
+        balanced_weights(Labels(name="y", classes=("a", "b", "c"), codes=codes), weights)

@@ -356,9 +356,10 @@ def balanced_weights(labels: Labels, weights: CountArray | None) -> CountArray:
     sizes = [int(row_weights[labels.codes == k].sum()) for k in range(len(labels.classes))]
     common = math.lcm(*(size for size in sizes if size))
     if common * sum(size > 0 for size in sizes) > MOST_BALANCED:
+        unit = "rows" if weights is None else "steps of weight"
         raise ParameterError(
             {
-                "class_weight": f"classes of {', '.join(map(str, sizes))} rows have no small common weight: balanced weights "
+                "class_weight": f"classes of {', '.join(map(str, sizes))} {unit} have no small common weight: balanced weights "
                 f"would add up to more than {MOST_BALANCED}. Leave some rows out, or give row weights."
             }
         )

@@ -403,7 +403,7 @@ def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
 
 
 def class_weight_record(problem: Problem, settings: Settings, tree: Tree) -> dict[str, Any] | None:
-    """Return the record of balanced classes for a certificate: what a row counts by its class; None without class weights.
+    """Return the record of balanced classes for a certificate: what a row counts by its class; None if all rows count once.
 
     It is per step of weight if rows have weights.
     """
@@ -416,6 +416,8 @@ def class_weight_record(problem: Problem, settings: Settings, tree: Tree) -> dic
     correct = int((tree.predict(problem.matrix) == problem.y).sum())
     counted = zip(problem.labels.classes, weighted, plain, strict=True)
     factors = {name: str(Fraction(weight, rows)) for name, weight, rows in counted if rows}
+    if set(factors.values()) == {"1"}:
+        return None
     return {"weights": factors, "rows": len(problem.y), "correct_rows": correct}
 
 

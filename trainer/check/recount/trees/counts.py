@@ -154,8 +154,11 @@ def check_weight_counts(model: dict[str, Any], data: TableRows, leaf: np.ndarray
         expected = counted | {name: rows.get("weight", {}).get(name) for name in ("column", "step")}
         found.append(recount_finding("rows beside weights", stated == expected, words))
     if classes is not None:
-        expected = counted | {"weights": class_factors(model, data.training)}
-        found.append(recount_finding("weights of classes", classes == expected, words))
+        factors = class_factors(model, data.training)
+        is_weighted = set(factors.values()) != {"1"}
+        found.append(
+            recount_finding("weights of classes", is_weighted and classes == counted | {"weights": factors}, words)
+        )
     return found
 
 
