@@ -67,7 +67,7 @@ class Ids(NamedTuple):
     @property
     def first(self) -> str:
         """Id of the first row. The last eight digits count the rows."""
-        return f"{self.prefix}{0:08x}"
+        return self.prefix + "0" * ID_DIGITS
 
     def texts(self) -> list[str]:
         return [f"{self.prefix}{i:08x}" for i in range(self.rows)]
@@ -104,7 +104,7 @@ class Recorder:
         now = time.time_ns()
         first = new_id(now)
         # the columns exist; with the default mode, which checks them, 1,000 rows take twice as long
-        cells = matrix.take(self._used, 1, mode="clip")
+        cells = matrix.take(self._used, 1, None, "clip")
         body = self.rows_body(api, caller, now, first, cells, leaves)
         WRITER.append(FrameKind.ROWS, body, len(leaves), self.schema)
         text = first.hex()  # as a UUID, whose class takes longer
