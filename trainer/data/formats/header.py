@@ -96,7 +96,7 @@ def _of_text(name: str, column: pa.Array) -> NameEvidence:
     words = pc.utf8_trim_whitespace(column)
     if not name:
         return NameEvidence.NOTHING
-    if pc.any(pc.equal(words, name)).as_py():
+    if pc.index(words, name).as_py() >= 0:
         return NameEvidence.ROW
     if _numbers(column)[1] > 0.5:
         return NameEvidence.NOTHING  # "NA" above numbers can be a cell as well as a name

@@ -95,7 +95,7 @@ class Cells:
     def inexact(self) -> BoolArray:
         """Boolean mask of the words that are integers that float64 may round."""
         out = np.abs(self._floats) >= LARGEST_EXACT
-        for i in np.flatnonzero(out):
+        for i in out.nonzero()[0]:
             # a number in scientific notation is approximate anyway, so only plain integers count
             match = LONG.match(self.word(i))
             out[i] = match is not None and abs(int(match[1])) > LARGEST_EXACT
@@ -132,7 +132,7 @@ class Cells:
     @cached_property
     def _values(self) -> FloatArray:
         out = np.where(self.numbers, self._floats, np.nan)
-        for i in np.flatnonzero(self.truths):
+        for i in self.truths.nonzero()[0]:
             out[i] = TRUTH[self.word(i).lower()]
         return out + 0.0  # adding 0.0 turns -0.0 into 0.0, which would print differently
 
@@ -152,18 +152,18 @@ class Cells:
 
     @cached_property
     def _floats(self) -> FloatArray:
+        if self._plain_floats is not None:
+            return self._plain_floats
         # pyarrow's parser rounds correctly, but does not accept a plus sign
         plain = pc.utf8_ltrim(self.array, characters="+")
         numeric = self._decimal
-        if not len(self._no_decimals):
-            return np.array(_cast(plain))
         out = np.full(len(plain), np.nan)
         out[numeric] = _cast(plain.filter(pa.array(numeric)))
         return out
 
     @cached_property
     def _no_decimals(self) -> np.ndarray:
-        return np.flatnonzero(~self._decimal)
+        return (~self._decimal).nonzero()[0]
 
     def _is_in(self, words: Iterable[str]) -> BoolArray:
         """Return the mask of the words that are among `words`, of which none is a number in decimal notation."""
@@ -180,7 +180,20 @@ class Cells:
         return out
 
     @cached_property
+    def _plain_floats(self) -> FloatArray | None:
+        """The values if all words are finite numbers without exponents, in a third of the time of the general way; else None."""
+        try:
+            values: FloatArray = pc.cast(self.array, pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            return None
+        if not np.isfinite(values).all() or pc.any(pc.match_substring(self.array, "e", ignore_case=True)).as_py():
+            return None
+        return values
+
+    @cached_property
     def _decimal(self) -> BoolArray:
+        if self._plain_floats is not None:
+            return np.ones(len(self.array), bool)
         return self._matches(NUMBER)
 
     def _matches(self, pattern: str) -> BoolArray:
