@@ -247,6 +247,9 @@ def test_iris_with_its_id_trains_without_it(tmp_path):
         ("é", "e\u0301", "É"),
         ("1", "1.0", "1e0"),
         ("x y", "x  y", "X Y"),
+        ("10-20", "10\u201320", "10\u201220"),
+        ("it's", "it\u2019s", "IT\u02bcS"),
+        ("-5", "\u22125", "-5.0"),
     ],
 )
 def test_words_that_look_alike_are_one_group(words):
