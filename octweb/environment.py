@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import threading
+import uuid
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,7 +83,7 @@ def words_setting(name: str, default: str) -> list[str]:
 
 
 def sources_setting(name: str) -> dict[str, dict[str, Any]]:
-    """Return the sources of rows that an administrator offers: name → address, and groups of users who may count it.
+    """Return the sources of rows that an administrator offers: name → address, and groups and teams that may count it.
 
     No message quotes an address, because it may hold a password. Raises ImproperlyConfigured.
     """
@@ -101,15 +102,21 @@ def sources_setting(name: str) -> dict[str, dict[str, Any]]:
         if (
             not isinstance(entry, dict)
             or not isinstance(entry.get("address"), str)
-            or set(entry) - {"address", "groups"}
+            or set(entry) - {"address", "groups", "teams"}
         ):
-            raise ImproperlyConfigured(f"{name}: '{source}' must be an address, or an object with address and groups.")
+            raise ImproperlyConfigured(
+                f"{name}: '{source}' must be an address, or an object with address, groups and teams."
+            )
         groups = entry.get("groups", [])
         if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
             raise ImproperlyConfigured(f"{name}: the groups of '{source}' must be a list of names.")
+        try:
+            teams = tuple(uuid.UUID(team) for team in entry.get("teams", []))
+        except (TypeError, ValueError, AttributeError):
+            raise ImproperlyConfigured(f"{name}: the teams of '{source}' must be a list of their ids.") from None
         if entry["address"].removeprefix("duckdb:").removeprefix("//") in ("", "/"):
             raise ImproperlyConfigured(f"{name}: '{source}' needs a folder, a bucket or a database.")
-        sources[source] = {"address": entry["address"], "groups": tuple(groups)}
+        sources[source] = {"address": entry["address"], "groups": tuple(groups), "teams": teams}
     return sources
 
 

@@ -176,7 +176,7 @@ class Datasets:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def upload(self, file: Any, *, target: str = "", name: str = "", **options: Any) -> RemoteDataset:
+    def upload(self, file: Any, *, target: str = "", name: str = "", team: str = "", **options: Any) -> RemoteDataset:
         """Upload a table and return the data set.
 
         Parameters
@@ -187,6 +187,8 @@ class Datasets:
             The column to predict; it can be chosen later (`RemoteDataset.confirm`).
         name : str
             A name; by default that of the file.
+        team : str
+            The id of a team of which the caller is owner or editor, and to which the data set then belongs.
         **options
             How to read the file, as in the API: `delimiter`, `encoding`, `header`, `sheet`, `decimal`, `thousands`,
             `missing_words`, `kinds`, `ignore`, `special`, `merge`, `unknown`, `skip_top`, `skip_bottom`. Lists and dicts
@@ -200,7 +202,7 @@ class Datasets:
             If it exceeds the limit of the server.
         """
         form = form_of(options, READ_OPTIONS)
-        form |= {member: value for member, value in (("target", target), ("name", name)) if value}
+        form |= {member: value for member, value in (("target", target), ("name", name), ("team", team)) if value}
         record = self._connection.post("datasets/", form=form, file=open_file(file), key=new_key())
         return RemoteDataset(self._connection, record)
 

@@ -26,7 +26,7 @@ from octweb.core.api import PROBLEMS
 from octweb.core.attachments import as_file
 from octweb.core.idempotency import idempotent
 from octweb.core.model_schema import reference
-from octweb.core.ownership import check_deletable
+from octweb.core.ownership import CHANGING_ROLES, check_deletable, has_team_role
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions, versions
 from octweb.datasets.choice import ColumnChoice, ReadOptions
@@ -96,7 +96,13 @@ class DatasetViewSet(
         form = NewDatasetSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         values = form.validated_data
+        team = values.get("team")
+        if team is not None and not has_team_role(request.user, team, CHANGING_ROLES):
+            raise ValidationError(
+                {"team": "There is no team with this id of which you are owner or editor. Check the id."}
+            )
         dataset = actions.create(
+            before_store=lambda dataset: setattr(dataset, "team_id", team),
             owner=request.user,
             file=values["file"],
             source_name=values["file"].name or "file.csv",

@@ -53,6 +53,7 @@ class DatasetSerializer(serializers.ModelSerializer):
             "version",
             "previous",
             "origin",
+            "team",
         ]
         read_only_fields = fields
 
@@ -77,6 +78,7 @@ class NewDatasetSerializer(BodySerializer):
 
     file = serializers.FileField(allow_empty_file=True)
     name = Name(max_length=200)
+    team = serializers.UUIDField(required=False, help_text="id of the team to which the table belongs")
     target = StrictTextField(required=False, default="", allow_blank=True, max_length=200)
     delimiter = StrictTextField(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
     encoding = StrictTextField(required=False, default="", allow_blank=True, max_length=40)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from urllib.parse import quote, unquote, urlsplit
 from django.conf import settings
 from django.http import Http404
 
+from octweb.core.ownership import CHANGING_ROLES, teams_of
 from trainer.counts.opening import is_database, table_query
 from trainer.errors import DataError
 
@@ -33,11 +35,16 @@ SERVER_NAMES = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class NamedSource:
-    """A folder, bucket or database of the settings. A user without its groups does not see it."""
+    """A folder, bucket or database of the settings. If it names groups or teams, others do not see it."""
 
     name: str
     address: str = field(repr=False)
     groups: tuple[str, ...] = ()
+    teams: tuple[uuid.UUID, ...] = ()  # whose owners and editors may count it
+
+    def is_open_to(self, groups: set[str], teams: set[uuid.UUID]) -> bool:
+        """Return whether members of these groups and teams may count it."""
+        return not (self.groups or self.teams) or bool(groups & set(self.groups) or teams & set(self.teams))
 
     @property
     def is_database(self) -> bool:
@@ -116,7 +123,8 @@ def sources_of(user: Any) -> list[NamedSource]:
     if not user.has_perm(PERMISSION):
         return []
     groups = set(user.groups.values_list("name", flat=True))
-    return [source for source in named if not source.groups or groups & set(source.groups)]
+    teams = set(teams_of(user, CHANGING_ROLES))
+    return [source for source in named if source.is_open_to(groups, teams)]
 
 
 def source_of(user: Any, name: str) -> NamedSource:

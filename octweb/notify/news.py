@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from octweb.core.badges import STATES
+from octweb.core.ownership import may_see
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED
 from octweb.life.words import day_text
@@ -23,11 +24,15 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
     """Queue a message about a long run, or about an experiment whose candidates have all ended. A signal receiver."""
     if sender is TrainingRun:
         run = TrainingRun.objects.select_related("owner").filter(pk=job_id).first()
-        if run is not None and run.started and run.finished and run.finished - run.started >= LONG:
+        if run is None or not may_see(run.owner, run):  # the user has left its team
+            return
+        if run.started and run.finished and run.finished - run.started >= LONG:
             queue_message(run.owner, _message("run", run.pk, str(run), run.status, STATES[run.badge].words.lower()))
     elif sender is Candidate:
         experiment = Experiment.objects.select_related("owner").filter(candidates=job_id).first()
-        if experiment is not None and not experiment.candidates.exclude(status__in=FINISHED).exists():
+        if experiment is None or not may_see(experiment.owner, experiment):
+            return
+        if not experiment.candidates.exclude(status__in=FINISHED).exists():
             queue_message(experiment.owner, _message("experiment", experiment.pk, experiment.name, "ended", "ended"))
 
 
@@ -45,7 +50,9 @@ def on_review_due(sender: Any, model: Any, review_on: date, **_: Any) -> None:
 
 
 def _tell_owner(model: Any, status: str, words: str) -> None:
-    """Queue a message about a model in use, with the URL of its page Life."""
+    """Queue a message about a model in use, with the URL of its page Life, unless its owner has left its team."""
+    if not may_see(model.owner, model):
+        return
     message = {
         "event": f"model.{status}",
         "id": str(model.pk),

@@ -21,6 +21,7 @@ from octweb.audit.models import Record
 from octweb.batch.models import BatchPrediction
 from octweb.core.idempotency import LIFE as ANSWER_LIFE
 from octweb.core.models import StoredAnswer
+from octweb.core.ownership import SEEING_ROLES, Owned
 from octweb.core.spool import used_bytes
 from octweb.datasets.actions import UPLOAD_LIFE
 from octweb.datasets.models import Dataset, Upload
@@ -106,17 +107,20 @@ def _count(rows: QuerySet) -> int:
 
 
 def _owned(model: Any, user: Any | None) -> QuerySet:
-    return model.objects.all() if user is None else model.objects.filter(owner=user)
+    if user is None:
+        return model.objects.all()
+    own = model.objects.filter(owner=user)
+    return own.open_to(user, SEEING_ROLES) if issubclass(model, Owned) else own
 
 
 def _accounts(user: Any | None, now: datetime) -> Holding:
     users = get_user_model().objects.all() if user is None else get_user_model().objects.filter(pk=user.pk)
     return Holding(
         key="accounts", title="Accounts", about=USERS,
-        what="User name, name, e-mail address, hash of the password, last sign-in, the key at a sign-on service, and what messages the user wants.",
+        what="User name, name, e-mail address, hash of the password, last sign-in, the key at a sign-on service, what messages the user wants, and roles in teams.",
         count=_count(users),
         until="Until an administrator deletes the account. A visitor's account of the demo ends after a day.",
-        erased="An administrator deletes the account under Administration. The user's objects go with it.",
+        erased="An administrator deletes the account under Administration. The user's objects go with it, except those of teams, which another owner gets.",
     )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ class ModelSerializer(serializers.ModelSerializer):
     )
     owner = serializers.CharField(source="owner.username")
     dataset = serializers.SerializerMethodField()
+    team = serializers.SerializerMethodField()
 
     class Meta:
         model = TreeModel
@@ -86,6 +87,7 @@ class ModelSerializer(serializers.ModelSerializer):
             "owner",
             "created",
             "dataset",
+            "team",
             "method",
             "state",
             "served_since",
@@ -108,6 +110,12 @@ class ModelSerializer(serializers.ModelSerializer):
         if model.dataset_id is None or not may_see(user, model):
             return None
         return str(model.dataset_id)
+
+    @extend_schema_field(serializers.UUIDField(allow_null=True))
+    def get_team(self, model: TreeModel) -> str | None:
+        """Return the id of the team. None unless the caller may see everything of the model."""
+        is_shown = model.team_id is not None and may_see(self.context["request"].user, model)
+        return str(model.team_id) if is_shown else None
 
 
 class SelectionSerializer(serializers.Serializer):

@@ -66,7 +66,7 @@ def test_values_that_are_no_file_are_refused(source):
         (
             datasets.READ_OPTIONS,
             NewDatasetSerializer,
-            {"file", "name", "target"},
+            {"file", "name", "target", "team"},
             lambda client: client.datasets.upload(b"a\n1\n", sep=";"),
         ),
         (

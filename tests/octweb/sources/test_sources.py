@@ -13,6 +13,7 @@ from octweb.datasets.sources import NamedSource, chosen_rows, source_of, sources
 from octweb.environment import sources_setting
 from octweb.sources import actions
 from octweb.sources.actions import CountSettings
+from octweb.teams import actions as teams
 from tests.octweb.sources.conftest import PASSWORD
 from trainer.errors import DataError, ParameterError
 
@@ -29,6 +30,17 @@ def test_source_needs_permission_and_group(sources, counter, stranger, staff):
     assert names_of(staff) == ["bank", "folder", "risk", "secret"]
     counter.groups.add(Group.objects.create(name="risk"))
     assert "risk" in names_of(counter)
+
+
+def test_source_of_a_team_is_for_its_owners_and_editors(sources, counter, stranger, settings):
+    team = teams.create(by=stranger, name="Risk")
+    settings.SECRET_SOURCES |= {"lake": {"address": "/srv", "teams": (team.pk,)}}
+    teams.set_member(team, by=stranger, username=counter.username, role="reader")
+    assert "lake" not in names_of(counter)
+    teams.set_member(team, by=stranger, username=counter.username, role="editor")
+    assert "lake" in names_of(counter)
+    teams.remove_member(team, by=stranger, username=counter.username)
+    assert "lake" not in names_of(counter)
 
 
 @pytest.mark.parametrize("name", ["risk", "nothing", ""])
@@ -100,6 +112,8 @@ def test_texts_about_a_source_hide_address_and_password(address, text):
         ('{"bank": 5}', "must be an address"),
         ('{"bank": {"address": "/heim", "group": []}}', "must be an address"),
         ('{"bank": {"address": "/heim", "groups": "risk"}}', "must be a list"),
+        ('{"bank": {"address": "/heim", "teams": ["risk"]}}', "must be a list of their ids"),
+        ('{"bank": {"address": "/heim", "teams": [5]}}', "must be a list of their ids"),
         ('{"bank": "duckdb:"}', "needs a folder"),
     ],
 )
@@ -115,8 +129,8 @@ def test_sources_are_read_from_a_file(monkeypatch, tmp_path):
     path.write_text(json.dumps({"bank": "postgresql://a@b/c", "lake": {"address": "/srv", "groups": ["risk"]}}))
     monkeypatch.setenv("OCTWEB_SOURCES_FILE", str(path))
     assert sources_setting("OCTWEB_SOURCES") == {
-        "bank": {"address": "postgresql://a@b/c", "groups": ()},
-        "lake": {"address": "/srv", "groups": ("risk",)},
+        "bank": {"address": "postgresql://a@b/c", "groups": (), "teams": ()},
+        "lake": {"address": "/srv", "groups": ("risk",), "teams": ()},
     }
 
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import uuid
+
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from octweb.core.models import Team
 from octweb.core.ownership import forget_roles
+from octweb.datasets.models import Dataset
 from octweb.demo.models import Visit
+from octweb.notify.news import LONG, on_end
+from octweb.registry.lifecycle import actions as registry
+from octweb.registry.lifecycle.audit_trail import audit_datasets
+from octweb.runs import actions as runs
+from octweb.runs.models import TrainingRun
 from octweb.teams import actions
+from tests.octweb.runs.conftest import CSV
 from tests.octweb.teams.conftest import ROLES
 
 pytestmark = pytest.mark.django_db
@@ -70,8 +81,42 @@ def test_team_is_managed_over_the_api(client_of, owner, stranger, dataset):
     assert client.get(address).data["role"] == "owner"
 
 
+def test_table_is_uploaded_into_a_team(client_of, team, members, media):
+    def upload(role, key):
+        file = io.BytesIO(CSV.encode())
+        file.name = "rows.csv"
+        body = {"file": file, "target": "class", "team": str(key)}
+        return client_of(members[role]).post("/api/v1/datasets/", body, format="multipart")
+
+    assert str(upload("editor", team.pk).data["team"]) == str(team.pk)
+    refused = [upload("reader", team.pk), upload("editor", uuid.uuid4())]
+    assert [answer.status_code for answer in refused] == [400, 400]
+    assert refused[0].json()["detail"] == refused[1].json()["detail"]
+    assert Dataset.objects.count() == 1
+    assert audit_datasets(Dataset.objects.all()).problems == []
+
+
+def test_team_of_an_approved_model_is_not_told_to_others(client_of, shared, tree, owner, staff, stranger):
+    registry.ask_for_approval(tree, by=owner)
+    registry.approve(tree, by=staff, reason="fine")
+    told = [client_of(user).get(f"/api/v1/models/{tree.pk}/").data["team"] for user in (owner, stranger)]
+    assert told == [str(shared.team_id), None]
+
+
+def test_former_member_gets_no_message(team, shared, members, owner, monkeypatch):
+    run = runs.enqueue(owner=members["editor"], dataset=shared, method="cart")
+    now = timezone.now()
+    TrainingRun.objects.filter(pk=run.pk).update(started=now - 2 * LONG, finished=now, status="succeeded")
+    told = []
+    monkeypatch.setattr("octweb.notify.news.queue_message", lambda user, message: told.append(user))
+    on_end(TrainingRun, job_id=str(run.pk))
+    assert told == [members["editor"]]
+    actions.remove_member(team, by=owner, username="editor")
+    on_end(TrainingRun, job_id=str(run.pk))
+    assert len(told) == 1
+
+
 def test_visitor_of_the_demo_is_in_no_team(team, owner, django_user_model):
-    from django.utils import timezone
     from rest_framework.exceptions import ValidationError
 
     visitor = django_user_model.objects.create_user("visitor")
