@@ -226,17 +226,16 @@ class Owned(models.Model):
         return getattr(thing, f"{last}_id") if last else None
 
 
-def list_indexes(*columns: str) -> list[models.Index]:
-    """Return the indexes of lists, which show undeleted rows, newest first: those of one owner or of all.
-
-    `columns` are what the conditions of teams and states compare. From these indexes, they need not read the rows.
-    """
-    order = ["deleted_at", "-created", "-id"]
-    first = ["owner", "team"] if "team" in columns else ["owner"]
-    return [
-        models.Index(fields=[*first, *order, *(c for c in columns if c not in first)], name="%(class)s_of_owner"),
-        models.Index(fields=[*order, "owner", *columns] if columns else order, name="%(class)s_of_all"),
-    ]
+# lists show undeleted rows, newest first: those of one owner or, for staff, of all
+LIST_INDEXES = [
+    models.Index(fields=["owner", "deleted_at", "-created", "-id"], name="%(class)s_of_owner"),
+    models.Index(fields=["deleted_at", "-created", "-id"], name="%(class)s_of_all"),
+]
+# the same for objects that name their team
+TEAM_LIST_INDEXES = [
+    models.Index(fields=["owner", "team", "deleted_at", "-created", "-id"], name="%(class)s_of_owner"),
+    LIST_INDEXES[1],
+]
 
 
 class Deletable(Owned):
@@ -246,7 +245,7 @@ class Deletable(Owned):
 
     class Meta(Owned.Meta):
         abstract = True
-        indexes = list_indexes()
+        indexes = LIST_INDEXES
 
     @classmethod
     def back_within(cls) -> timedelta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import Deletable, Owned, list_indexes
+from octweb.core.ownership import TEAM_LIST_INDEXES, Deletable, Owned
 
 
 class Dataset(Deletable):
@@ -39,10 +39,7 @@ class Dataset(Deletable):
 
     class Meta(Deletable.Meta):
         verbose_name = "data set"
-        indexes = [
-            *list_indexes("team"),
-            models.Index(fields=["team", "id"], condition=models.Q(team__isnull=False), name="dataset_in_team"),
-        ]
+        indexes = TEAM_LIST_INDEXES
 
     def __str__(self) -> str:
         return self.name

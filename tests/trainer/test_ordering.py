@@ -9,7 +9,7 @@ import pytest
 
 from trainer.families.bivariate.scale import node_points
 from trainer.growing.coordinates import codes_of
-from trainer.kernels.ordering import FEW, order_rows
+from trainer.kernels.ordering import FEW, RUN, argsort, ascending, order_rows
 from trainer.kernels.univariate import CutColumns, best_thresholds
 
 STYLES = {
@@ -21,6 +21,15 @@ STYLES = {
     "zeros of both signs": lambda rng, n: np.where(rng.random(n) < 0.5, -0.0, 0.0),
 }
 SIZES = (1, 2, FEW - 1, FEW, 300, 5000)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_shared_sort_is_stable_and_equals_numpy(style):
+    rng = np.random.default_rng(1)
+    for n in [0, 1, RUN, RUN + 1, 2 * RUN + 1, *rng.integers(0, 9 * RUN, 200)]:
+        values = STYLES[style](rng, n)
+        assert np.array_equal(argsort(values), np.argsort(values, kind="stable"))
+        assert np.array_equal(ascending(values), np.sort(values))
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -56,10 +56,7 @@ def mixed_units(table: Table) -> Iterator[MixedUnit]:
     for column in table.columns:
         if column.kind is not ColumnKind.NUMERIC:
             continue
-        compared = column.values > 0
-        if column.schema.special:
-            compared &= ~np.isin(column.values, column.schema.special)
-        rows = compared.nonzero()[0]
+        rows = np.flatnonzero((column.values > 0) & ~np.isin(column.values, column.schema.special))
         if len(rows) < 2 * FEWEST:
             continue
         logs = np.log10(column.values[rows])
@@ -115,7 +112,7 @@ def _above_gap(logs: FloatArray) -> BoolArray | None:
     ordered = np.sort(logs)
     gaps = np.diff(ordered)
     at = int(gaps.argmax())
-    rest = max(gaps[:at].max(initial=0.0), gaps[at + 1 :].max(initial=0.0))
+    rest = np.delete(gaps, at).max(initial=0.0)
     return logs > ordered[at] if gaps[at] >= WIDEST_GAP * rest else None
 
 

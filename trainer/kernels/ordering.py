@@ -12,7 +12,55 @@ from trainer.kernels.compiled import kernel
 
 SPARSE = 4  # integers whose range is below this many times the rows are their own codes, less the smallest
 FEW = 64  # rows below which a comparison sort is faster
+RUN = 16  # entries that are sorted by insertion before runs are merged
 BITS = 11  # of one digit of the radix sort
+
+
+@kernel
+def argsort(values):
+    """Return the positions in ascending order of values, int64 (n,); ties keep their order.
+
+    All kernels share this merge sort, because numba compiles its own again in each kernel that sorts, for up to a second.
+    """
+    n = values.shape[0]
+    order = np.empty(n, np.int64)
+    for low in range(0, n, RUN):
+        for k in range(low, min(low + RUN, n)):
+            x = k
+            while x > low and values[order[x - 1]] > values[k]:
+                order[x] = order[x - 1]
+                x -= 1
+            order[x] = k
+    if n <= RUN:
+        return order
+    other = np.empty(n, np.int64)
+    width = RUN
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle = min(low + width, n)
+            end = min(low + 2 * width, n)
+            i = low
+            j = middle
+            for k in range(low, end):
+                if i < middle and (j >= end or values[order[i]] <= values[order[j]]):
+                    other[k] = order[i]
+                    i += 1
+                else:
+                    other[k] = order[j]
+                    j += 1
+        order, other = other, order
+        width *= 2
+    return order
+
+
+@kernel
+def ascending(values):
+    """Return a sorted copy of values."""
+    order = argsort(values)
+    out = np.empty_like(values)
+    for k in range(values.shape[0]):
+        out[k] = values[order[k]]
+    return out
 
 
 @kernel
@@ -34,7 +82,7 @@ def write_codes(values, codes, levels):
                 codes[j, i] = np.int32(column[i] - low)
             levels[j] = np.int64(high - low) + 1
             continue
-        order = np.argsort(column)
+        order = argsort(column)
         rank = 0
         before = column[order[0]]
         for i in order:
@@ -53,7 +101,9 @@ def order_rows(code, rows, levels, order, spare):
     """
     n = rows.shape[0]
     if n < FEW:
-        order[:] = np.argsort(code[rows], kind="mergesort")
+        by_code = argsort(code[rows])
+        for x in range(n):
+            order[x] = by_code[x]
         return
     one = levels <= max(2 * n, 1 << BITS)
     size, mask = (levels, (1 << 31) - 1) if one else (1 << BITS, (1 << BITS) - 1)
@@ -72,7 +122,8 @@ def order_rows(code, rows, levels, order, spare):
             c = (code[rows[r]] >> shift) & mask
             spare[begin[c]] = r
             begin[c] += 1
-        order[:] = spare
+        for x in range(n):
+            order[x] = spare[x]
         shift += BITS
         if one or levels >> shift == 0:
             return

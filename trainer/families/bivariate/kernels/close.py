@@ -25,6 +25,7 @@ from trainer.families.bivariate.kernels.tables import (
     VALUE,
 )
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort, ascending
 
 STAGNATION = 4  # generations with the same uncertain points after which these are swept
 SWEEP_WORK = 400_000  # comparisons that one local sweep may take
@@ -127,7 +128,7 @@ def events(S, u, v, a0, a1, in_line):
                     count += 1
     slopes[count] = a0
     slopes[count + 1] = a1
-    ends = np.sort(slopes[: count + 2])
+    ends = ascending(slopes[: count + 2])
     n_ends = 1
     for x in range(1, count + 2):
         if ends[x] != ends[n_ends - 1]:
@@ -176,7 +177,7 @@ def local_sweep(search, sides, S, nU, ends, points):
         mid = 0.5 * (ends[e] + ends[e + 1])
         for x in range(k):
             t[x] = -(v[S[x]] - mid * u[S[x]])
-        order = np.argsort(t, kind="mergesort")
+        order = argsort(t)
         left = nU.copy()
         for r in range(k + 1):
             i = S[order[r - 1]] if r > 0 else -1

@@ -47,6 +47,8 @@ from trainer.families.bivariate.kernels.tables import (
     push,
 )
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort
+from trainer.kernels.rows import add_row
 
 MARGIN = 0.1  # share of a side that strategy 2 leaves on either side of the branching point
 COLLAPSED = 1e-13  # a box with shorter sides is closed, since coordinates are no finer
@@ -135,7 +137,7 @@ def _queue(search, sides, a, b, m, stagnant, children, queue):
     best_first = search.how[BEST_FIRST]
     a0, a1, b0, b1 = sides
     K = new.shape[2]
-    for child in np.argsort(-low, kind="mergesort"):
+    for child in argsort(-low):
         if is_pruned(search.limits, search.best, low[child]):
             continue
         st[FREE] -= 1
@@ -154,8 +156,9 @@ def _queue(search, sides, a, b, m, stagnant, children, queue):
         meta[slot, 0] = x
         meta[slot, 1] = size[child]
         meta[slot, 2] = stagnant + 1 if size[child] == m else 0
-        meta[slot, 3 : 3 + K] = new[child, 0]
-        meta[slot, 3 + K : 3 + 2 * K] = new[child, 1]
+        for k in range(K):
+            meta[slot, 3 + k] = new[child, 0, k]
+            meta[slot, 3 + K + k] = new[child, 1, k]
         push(best_first, heap, boxes, st, slot)
 
 
@@ -214,8 +217,8 @@ def explore(search, points, queue):
         if closed:
             continue
         for child in range(4):
-            new[child, 0] += nU
-            new[child, 1] += nL
+            add_row(1, nU, new[child, 0])
+            add_row(1, nL, new[child, 1])
             uncertain_counts = total - new[child, 0] - new[child, 1]
             low[child] = max(
                 bound, lower_bound(how[MEASURE], how[BOUND], new[child, 0], new[child, 1], uncertain_counts)

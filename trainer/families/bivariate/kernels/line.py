@@ -8,6 +8,7 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 from trainer.kernels.impurity import phi
+from trainer.kernels.ordering import argsort
 
 GOLDEN = 0.6180339887498949
 
@@ -29,7 +30,9 @@ def _by_value(t, bucket, begin, order):
         high = max(high, t[i])
     scale = (BUCKETS - 1) / (high - low) if high > low else 0.0
     if not scale < math.inf:
-        order[:] = np.argsort(t, kind="mergesort")
+        by_value = argsort(t)
+        for i in range(n):
+            order[i] = by_value[i]
         return
     begin[:] = 0
     for i in range(n):

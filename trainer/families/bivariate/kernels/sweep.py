@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.rows import copy_row
 
 BITS = 11  # of one of the two digits of the radix sort
 FEW = 200  # points below which a comparison sort is faster
@@ -138,7 +139,9 @@ def _by_angle(p, u, v, angles):
                     break
     if not sorted_:
         slope[p] = -math.inf
-        order[:] = np.argsort(slope, kind="mergesort")[1:]
+        by_slope = np.argsort(slope, kind="mergesort")
+        for x in range(1, N):
+            order[x - 1] = by_slope[x]
 
 
 @kernel
@@ -205,7 +208,7 @@ def _line(goal, p, group, left, points, turn):
             rule_numbers[0] = p
             rule_numbers[1] = group[0]
             rule_numbers[2] = x
-    part[:] = left
+    copy_row(left, part)
     for x in range(1, k):  # the first points leave one by one: suffixes stay
         _add(-1, p if x == 1 else group[x - 2], part, first, klass, weight)
         value = _value(measure, min_leaf, part, total, rows)
@@ -308,7 +311,7 @@ def sweep(measure, min_leaf, work, tol, points, turn):
         work_done += PER_POINT * N + 500
         p = where[0]
         _by_angle(p, points.u, points.v, angles)
-        left[:] = base  # the pivot and every later point
+        copy_row(base, left)  # the pivot and every later point
         _pivot(goal, p, angles, left, points, turn)
         _add(-1, p, base, points.first, points.klass, points.weight)
         where[0] += 1

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort
 
 # int64 `how`: impurity, kind of bound, branching strategy, heap or stack, bits of the criteria C2 (1), C3 (2), C4 (4) and C5 (8), most
 # points for the local sweep, minimum leaf size, units of work per call, whether to end at the first rule, whether the angular sweep may
@@ -94,7 +95,7 @@ def pop(best_first, heap, boxes, st):
 def _compact(heap, meta, arena, st):
     """Close the gaps between the point lists of the waiting boxes."""
     waiting = heap[: st[HEAP]]
-    order = np.argsort(meta[waiting, 0], kind="mergesort")
+    order = argsort(meta[waiting, 0])
     top = 0
     for x in order:
         slot = waiting[x]
@@ -155,8 +156,9 @@ def push_root(points, floor, queue, counts):
     K = points.total.shape[0]
     meta[0, :] = 0
     meta[0, 1] = u.shape[0]
-    meta[0, 3 : 3 + K] = points.fixed[0]
-    meta[0, 3 + K : 3 + 2 * K] = points.fixed[1]
+    for k in range(K):
+        meta[0, 3 + k] = points.fixed[0, k]
+        meta[0, 3 + K + k] = points.fixed[1, k]
     queue.heap[0] = 0
     st[HEAP] = 1
     st[TOP] = u.shape[0]

@@ -12,6 +12,7 @@ import numpy as np
 
 from trainer.families.exact.kernels.node import MIRRORED
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import ascending
 
 
 class SideBounds(NamedTuple):
@@ -30,7 +31,7 @@ def node_bounds(node, unit, leaf, height, bounds):
     use_equal = bounds[0]
     use_classes = bounds[1]
     use_support = bounds[2]
-    counts = np.sort(node.totals.astype(np.int64))[::-1]
+    counts = ascending(node.totals.astype(np.int64))[::-1]
     size = counts.sum()
     as_leaf = (size - counts[0]) * unit + leaf
     if use_support and size * unit <= 2 * leaf:
@@ -148,7 +149,8 @@ def pair_weights_of_child(node, P, p, s):
         _add_both(P, k, p, inside)
         inside[p] += node.ones[k, p]
     if not s:
-        inside[:] = -inside
+        for q in range(m):
+            inside[q] = -inside[q]
         for k in range(classes):
             ones = node.ones[k]
             for q in range(m):

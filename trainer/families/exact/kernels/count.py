@@ -19,6 +19,8 @@ from trainer.families.exact.kernels.child_bounds import solve_children
 from trainer.families.exact.kernels.depth2 import best_children, cheapest_cost, child_as_leaf
 from trainer.families.exact.kernels.depth3 import read_cache
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort
+from trainer.kernels.rows import copy_row
 
 INFINITE_COST = np.int64(1) << np.int64(61)
 EMPTY = np.int64(-1)
@@ -94,7 +96,9 @@ def _grow_bag(bag):
     k = np.empty(size, np.int64)
     c = np.empty(size, np.int64)
     n = np.empty(size, np.int64)
-    k[:used], c[:used], n[:used] = keys[:used], costs[:used], counts[:used]
+    copy_row(keys[:used], k)
+    copy_row(costs[:used], c)
+    copy_row(counts[:used], n)
     table = np.full(4 * size, EMPTY, np.int64)
     for i in range(used):
         table[_slot(table, k, k[i])] = i
@@ -151,7 +155,7 @@ def sorted_entries(bag):
     k = keys[:used][some]
     c = costs[:used][some]
     n = counts[:used][some]
-    order = np.argsort(c, kind="mergesort")
+    order = argsort(c)
     return k[order], c[order], n[order]
 
 
@@ -334,7 +338,8 @@ def options_depth2(node, P, height, min_leaf, layout, budget):
                     continue
                 if used == len(out):
                     wider = np.empty((2 * used, 5), np.int64)
-                    wider[:used] = out
+                    for x in range(used):
+                        copy_row(out[x], wider[x])
                     out = wider
                 out[used, 0] = f
                 out[used, 1] = s

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.rows import copy_row
 
 i32 = np.int32
 INFINITE_ERRORS = np.int64(1) << np.int64(40)  # an error count that no data set reaches
@@ -236,7 +237,9 @@ def best_depth2(node, P, unit, leaf, min_leaf, most):
     root = -1
     correct = np.full((2, m), -1, i32)
     if most > 2:
-        correct[0], correct[1] = best_children(node, P, min_leaf)
+        left, right = best_children(node, P, min_leaf)
+        copy_row(left, correct[0])
+        copy_row(right, correct[1])
     for f in range(m):
         cost = np.int64(0)
         for s in range(2):

@@ -46,6 +46,7 @@ from trainer.families.exact.kernels.solve_subtree import (
     write_result,
 )
 from trainer.kernels.compiled import kernel
+from trainer.kernels.rows import copy_row
 
 i32 = np.int32
 
@@ -85,7 +86,7 @@ def _extend_path(path, literal):
         out[at] = path[at]
         at += 1
     out[at] = literal
-    out[at + 1 :] = path[at:]
+    copy_row(path[at:], out[at + 1 :])
     return out
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from trainer.families.exact.kernels.child_bounds import solve_children
 from trainer.families.exact.kernels.depth2 import INFINITE_ERRORS, best_split_of_child, child_as_leaf
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import ascending
+from trainer.kernels.rows import copy_row
 
 NEXT = 0
 DEPTH_TWO_SOLVES = 1
@@ -51,11 +53,11 @@ def child_frontier_bounds(node, height, lb):
                 counts[k] = node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
                 size += counts[k]
             floor = node.equal_ones[p] if s else node.equal - node.equal_ones[p]
-            counts.sort()
+            sorted_counts = ascending(counts)
             top = np.int64(0)
             for t in range(1 << height):
                 if t < classes:
-                    top += counts[classes - 1 - t]
+                    top += sorted_counts[classes - 1 - t]
                 lb[s, p, t] = max(floor, size - top)
 
 
@@ -104,7 +106,7 @@ def prefer_fewer_leaves(best, choice):
     for t in range(1, len(best)):
         if best[t - 1] <= best[t]:
             best[t] = best[t - 1]
-            choice[t] = choice[t - 1]
+            copy_row(choice[t - 1], choice[t])
 
 
 @kernel
@@ -166,5 +168,5 @@ def frontier_depth2(node, P, min_leaf, height, best, choice, inner):
     for t in range(1, len(best)):
         if best[t - 1] <= best[t]:
             best[t] = best[t - 1]
-            choice[t] = choice[t - 1]
-            inner[t] = inner[t - 1]
+            copy_row(choice[t - 1], choice[t])
+            copy_row(inner[t - 1], inner[t])

@@ -17,6 +17,8 @@ import numpy as np
 from trainer.families.exact.kernels.weighted_pairs import add_all_pairs, add_pairs_of
 from trainer.kernels.bits import ctpop, transpose
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort
+from trainer.kernels.rows import copy_row
 
 i32 = np.int32
 u64 = np.uint64
@@ -87,7 +89,7 @@ def gather_columns(data, rows):
                 for r in range(m, 64):
                     buffer[r] = u64(0)
                 transpose(buffer)
-                columns[w, 64 * v : 64 * v + 64] = buffer
+                copy_row(buffer, columns[w, 64 * v : 64 * v + 64])
             w += 1
         start = end
     return columns, valid, segment, weights
@@ -230,7 +232,7 @@ def view_node(data, rows, gathered, allowed, min_leaf, reduce, sort):
                 pure1 += a * a
                 pure0 += b * b
             gain[c] = -(pure1 / size1 + pure0 / (total - size1))
-        candidates = candidates[np.argsort(gain, kind="mergesort")]
+        candidates = candidates[argsort(gain)]
     compact = np.empty((len(valid), count), u64)
     for w in range(len(valid)):
         for c in range(count):
@@ -238,7 +240,8 @@ def view_node(data, rows, gathered, allowed, min_leaf, reduce, sort):
     ones_c = np.empty((classes, count), i32)
     equal_c = np.empty(count, np.int64)
     for c in range(count):
-        ones_c[:, c] = ones[:, candidates[c]]
+        for k in range(classes):
+            ones_c[k, c] = ones[k, candidates[c]]
         equal_c[c] = equal_ones[0, candidates[c]]
     return NodeView(candidates.astype(i32), compact, valid, segment, weights, ones_c, equal_c, totals, int(equal))
 

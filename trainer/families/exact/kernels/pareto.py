@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.rows import copy_row
 
 AUX = 7
 
@@ -63,18 +64,19 @@ def _insert(front, aux, size, v, a, limits):
                 break
         if not dominated:
             if size_left < i:
-                front[size_left] = front[i]
-                aux[size_left] = aux[i]
+                copy_row(front[i], front[size_left])
+                copy_row(aux[i], aux[size_left])
             size_left += 1
     if size_left == len(front):
         more = np.empty((2 * size_left, D), np.int64)
         more_aux = np.empty((2 * size_left, AUX), np.int64)
-        more[:size_left] = front
-        more_aux[:size_left] = aux
+        for i in range(size_left):
+            copy_row(front[i], more[i])
+            copy_row(aux[i], more_aux[i])
         front = more
         aux = more_aux
-    front[size_left] = v
-    aux[size_left] = a
+    copy_row(v, front[size_left])
+    copy_row(a, aux[size_left])
     return front, aux, size_left + 1
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 from trainer.kernels.impurity import of_parts
+from trainer.kernels.rows import copy_row
 
 
 class HyperplaneRows(NamedTuple):
@@ -240,7 +241,7 @@ def climb(rows, a, mode, jumps, idle, random, flag):
         if not moved:
             break
         idle_cycles, best = _refresh(rows, plane, best_a, idle_cycles, best)
-    a[:] = best_a
+    copy_row(best_a, a)
     return best
 
 
@@ -249,9 +250,9 @@ def _refresh(rows, plane, best_a, idle_cycles, best):
     """Compute the values again, so that rounding errors do not accumulate, and store the best coefficients."""
     flat, y, weight, total, measure, min_leaf = rows
     a, V, status = plane
-    V[:] = np.dot(flat.T, a)
+    copy_row(np.dot(flat.T, a), V)
     status[0] = hyperplane_value(V, y, weight, total, measure, min_leaf)
     if status[0] < best - 1e-9 * total.sum():
-        best_a[:] = a
+        copy_row(a, best_a)
         return 0, status[0]
     return idle_cycles + 1, best

@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.families.numeric.kernels.orders import (
-    argsort,
     change_positions,
     class_change_positions,
     class_weights,
@@ -29,6 +28,7 @@ from trainer.families.numeric.kernels.orders import (
 from trainer.families.numeric.kernels.records import INFINITE_COST, CostTask, NodeRows, Tables
 from trainer.families.numeric.kernels.scan import best_single_splits, scan_many, scan_sized, scan_two
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort
 
 
 @kernel

@@ -146,30 +146,3 @@ def signed_prefixes(S, C, counts):
         for e in range(counts[g]):
             D[g, e] = (S[g, C[g, e]] & LOW) - (S[g, C[g, e]] >> 32)
     return D
-
-
-@kernel
-def argsort(values):
-    """Return the positions in ascending order of values, stable (merge sort, since numba's takes seconds to compile)."""
-    n = len(values)
-    width = 1
-    order = np.empty(n, np.int64)
-    other = np.empty(n, np.int64)
-    for k in range(n):
-        order[k] = k
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle = min(low + width, n)
-            end = min(low + 2 * width, n)
-            i = low
-            j = middle
-            for k in range(low, end):
-                if i < middle and (j >= end or values[order[i]] <= values[order[j]]):
-                    other[k] = order[i]
-                    i += 1
-                else:
-                    other[k] = order[j]
-                    j += 1
-        order, other = other, order
-        width *= 2
-    return order

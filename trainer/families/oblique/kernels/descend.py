@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.rows import copy_row
 
 
 @kernel
@@ -100,7 +101,7 @@ def descend(flat, want, weight, a, draws, directions, flag):
         if kind == 0:
             r[int(draws[step, 0] * m)] = 1.0
         elif kind == 1:
-            r[:] = directions[step]
+            copy_row(directions[step], r)
         else:
             wrong = -1
             start = int(draws[step, 0] * n)

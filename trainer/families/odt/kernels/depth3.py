@@ -25,6 +25,7 @@ from trainer.families.odt.kernels.signed import (
     search_ordered_group,
 )
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort
 
 NODES_PER_TABLE = 16  # filling the tables of a call counts as so many nodes
 
@@ -54,7 +55,7 @@ class SideSlots(NamedTuple):
 @kernel
 def sort_by_size(size, first, stop):
     """Return the columns of a group that occur, the largest first; size int64 (columns,), weights."""
-    order = np.argsort(-size[first:stop], kind="mergesort")
+    order = argsort(-size[first:stop])
     m = len(order)
     while m > 0 and size[first + order[m - 1]] == 0:
         m -= 1
@@ -86,7 +87,7 @@ def solve_two_levels(T, size, spans, lower, upper, known, budget):
     best = np.int64(max(lower, solve_one_level(T, spans, group_scores)))
     nodes = NODES_PER_TABLE
     undecided = empty_gains(start)
-    for g in np.argsort(-known, kind="mergesort"):
+    for g in argsort(-known):
         if best >= upper or known[g] <= best:
             break
         if ordered[g]:
@@ -150,11 +151,12 @@ def _add_category(sides, side, t, part, need, deep, spans, budget):
     table = sides.table[side]
     weight = sides.weight[side]
     known = sides.known[side]
-    table[to] = table[old] + part.table
+    np.add(table[old], part.table, table[to])
     if side == 0 and not deep:
         return solve_one_level(table[to], spans, known[to]), 1
-    weight[to] = weight[old] + part.weight
-    known[to] = known[old] + part.value
+    np.add(weight[old], part.weight, weight[to])
+    for h in range(known.shape[1]):
+        known[to, h] = known[old, h] + part.value
     upper = np.int64(sides.value[side, old] + part.value)
     return solve_two_levels(table[to], weight[to], spans, np.int64(need), upper, known[to], budget)
 
@@ -238,8 +240,8 @@ def search_ordered(T, size, deep, flip, spans, lower, budget):
     P = np.zeros((m + 1, F, F), np.int32)
     size_P = np.zeros((m + 1, F), np.int64)
     for a in range(m):
-        P[a + 1] = P[a] + T[a]
-        size_P[a + 1] = size_P[a] + size[a]
+        np.add(P[a], T[a], P[a + 1])
+        np.add(size_P[a], size[a], size_P[a + 1])
     scratch = np.empty(G, np.int32)
     known = np.empty(G, np.int32)
     # open intervals of cuts, with twice the known errors of the bins below and above

@@ -16,6 +16,8 @@ import numpy as np
 
 from trainer.families.odt.kernels.subset import split_counts
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort
+from trainer.kernels.rows import add_row, copy_row
 
 UNREACHABLE = np.int64(-(1 << 60))
 
@@ -182,12 +184,12 @@ def _cuts(table, size, spans, S, front, g):
     sent = np.int64(0)
     for a in range(len(table)):
         for k in range(2):
-            right[k] += table[a, :, k]
+            add_row(1, table[a, :, k], right[k])
     for a in range(len(table) - 1):
         sent |= np.int64(1) << a
         for k in range(2):
-            left[k] += table[a, :, k]
-            right[k] -= table[a, :, k]
+            add_row(1, table[a, :, k], left[k])
+            add_row(-1, table[a, :, k], right[k])
         if size[a, 0] + size[a, 1] == 0:
             continue
         J = join(solve_last_level(left[0], left[1], spans, S), solve_last_level(right[0], right[1], spans, S))
@@ -206,7 +208,7 @@ def _suffix_fronts(table, order, m, spans, S, size):
         front = solve_last_level(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), spans, S)
         joined = join(front, alone[t + 1, : reach[t + 1] + 1])
         reach[t] = len(joined) - 1
-        alone[t, : len(joined)] = joined
+        copy_row(joined, alone[t])
     return alone, reach
 
 
@@ -219,7 +221,7 @@ def _assignments(table, size, spans, S, front, g, beat, budget):
     """
     m = len(table)
     card = spans.card
-    order = np.argsort(-(size[:, 0] + size[:, 1]), kind="mergesort")
+    order = argsort(-(size[:, 0] + size[:, 1]))
     while m > 1 and size[order[m - 1]].sum() == 0:
         m -= 1
     alone, reach = _suffix_fronts(table, order, m, spans, S, len(front.best))
@@ -238,10 +240,10 @@ def _assignments(table, size, spans, S, front, g, beat, budget):
             sent ^= np.int64(1) << a
             count -= 1
             for k in range(2):
-                left[k] -= table[a, :, k]
+                add_row(-1, table[a, :, k], left[k])
         elif state[t] == 2:
             for k in range(2):
-                right[k] -= table[a, :, k]
+                add_row(-1, table[a, :, k], right[k])
         if state[t] == 2 or (t == 0 and state[t] == 1):
             state[t] = 0
             t -= 1
@@ -251,10 +253,10 @@ def _assignments(table, size, spans, S, front, g, beat, budget):
             sent |= np.int64(1) << a
             count += 1
             for k in range(2):
-                left[k] += table[a, :, k]
+                add_row(1, table[a, :, k], left[k])
         else:
             for k in range(2):
-                right[k] += table[a, :, k]
+                add_row(1, table[a, :, k], right[k])
         nodes += 1
         if nodes >= budget.nodes or (nodes & 63 == 0 and budget.flag[0] != 0):
             return False

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort, ascending
+from trainer.kernels.rows import copy_row
 
 INFINITE_SCORE = np.int32(1 << 30)  # larger than any score
 
@@ -49,7 +51,7 @@ def limited_score(d, first, stop, card):
     total = np.int32(0)
     for f in range(first, stop):
         total += d[f]
-    order = np.sort(d[first:stop])
+    order = ascending(d[first:stop])
     m = stop - first
     up = -total
     down = total
@@ -183,7 +185,7 @@ def search_nominal_group(T, cats, undecided, g, spans, lower, budget):
     mask = np.int64(-1)
     nodes = 0
     # the largest category goes left: the mirror image is the same tree
-    D[0, 1] = T[cats[0]]
+    copy_row(T[cats[0]], D[0, 1])
     scores(D[0, 1], start, ordered, card, S[0, 1])
     masks[1] = np.int64(1) << (cats[0] - start[g])
     count[1] = 1
@@ -221,10 +223,10 @@ def search_nominal_group(T, cats, undecided, g, spans, lower, budget):
             best = bound[side, t]
             mask = sent
             continue
-        D[side, t + 1] = C[side, t]
-        S[side, t + 1] = CS[side, t]
-        D[1 - side, t + 1] = D[1 - side, t]
-        S[1 - side, t + 1] = S[1 - side, t]
+        copy_row(C[side, t], D[side, t + 1])
+        copy_row(CS[side, t], S[side, t + 1])
+        copy_row(D[1 - side, t], D[1 - side, t + 1])
+        copy_row(S[1 - side, t], S[1 - side, t + 1])
         masks[t + 1] = sent
         count[t + 1] = count[t] + 1 - side
         tried[t + 1] = 0
@@ -261,7 +263,7 @@ def search_two_levels(T, size, spans, lower, closed_groups, budget):
             closed_groups[g] = 1
             continue
         first = start[g]
-        order = np.argsort(-size[first : start[g + 1]], kind="mergesort")
+        order = argsort(-size[first : start[g + 1]])
         m = len(order)
         while m > 0 and size[first + order[m - 1]] == 0:
             m -= 1

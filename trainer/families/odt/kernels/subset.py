@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import argsort, ascending
 
 
 @kernel
@@ -80,7 +81,7 @@ def _largest_gains(counts, first, stop, total, card):
         for b in range(K):
             if a == b:
                 continue
-            gain = np.sort(counts[first:stop, a] - counts[first:stop, b])
+            gain = ascending(counts[first:stop, a] - counts[first:stop, b])
             value = total[b]
             for s in range(card):
                 step = gain[stop - first - 1 - s]
@@ -158,7 +159,7 @@ def _subsets(table, weight, spans, lower, budget):
     flag = budget.flag
     card = spans.card
     m = len(table)
-    order = np.argsort(-weight, kind="mergesort")
+    order = argsort(-weight)
     while m > 1 and weight[order[m - 1]] == 0:
         m -= 1
     left = np.zeros(table.shape[1:], np.int64)
