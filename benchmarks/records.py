@@ -5,7 +5,8 @@
 One server with one process on a free port serves the same tree twice from a temporary data folder: one model counts its
 answers, the other records each of them (`full`). The two take turns in each repeat, and the order alternates, so that
 other work on the machine affects both. The client is this process; with two or more cores it runs on another core than
-the server. A ratio is the median over the repeats. p99 is that of all calls of a side. Without `--collector` the frames
+the server. A ratio is the median over the repeats. p99 is that of all calls of a side. Processor time per request is
+measured as well; on a busy machine it says more than requests per second. Without `--collector` the frames
 wait in the spool; with it, a worker stores them on the client's core meanwhile, which measures two busy cores.
 """
 
@@ -27,7 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from serving_speed import ROOT, free_port, prepare, rows_body, tensor_body
+import psutil
+from serving_speed import ROOT, free_port, prepare, processor_seconds, rows_body, tensor_body
 
 MIN_RATE = 0.90  # bar: requests per second with records ÷ without
 MAX_P99 = 1.15  # bar: p99 with records ÷ without, for calls of one row
@@ -62,16 +64,18 @@ class Call(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Requests per second, and the seconds of each request."""
+    """Requests per second, the seconds of each request, and the server's processor seconds per request."""
 
     rate: float
     latencies: np.ndarray
+    cpu: float
 
 
 class Client:
     """Closed loop of calls on kept connections: each connection sends its next request when it has its answer."""
 
-    def __init__(self, port: int, connections: int) -> None:
+    def __init__(self, port: int, process: psutil.Process, connections: int) -> None:
+        self._process = process
         self._selector = selectors.DefaultSelector()
         self._sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(connections)]
         for sock in self._sockets:
@@ -81,6 +85,7 @@ class Client:
 
     def measure(self, request: bytes, seconds: float) -> Measured:
         """Send requests for some seconds. Wait for all answers."""
+        cpu = processor_seconds(self._process)
         started = time.perf_counter()
         end = started + seconds
         sent = {}
@@ -97,7 +102,9 @@ class Client:
                 if now < end:
                     sent[sock] = now
                     sock.sendall(request)
-        return Measured(len(latencies) / (time.perf_counter() - started), np.array(latencies))
+        rate = len(latencies) / (time.perf_counter() - started)
+        cpu = (processor_seconds(self._process) - cpu) / len(latencies)
+        return Measured(rate, np.array(latencies), cpu)
 
     def close(self) -> None:
         for sock in self._sockets:
@@ -134,8 +141,8 @@ def running(command: list[str], environment: dict[str, str], log: Path) -> Itera
 
 
 @contextlib.contextmanager
-def server(folder: Path, environment: dict[str, str]) -> Iterator[int]:
-    """Run a server with one process, and yield its port once it answers."""
+def server(folder: Path, environment: dict[str, str]) -> Iterator[tuple[int, psutil.Process]]:
+    """Run a server with one process, and yield its port and its process once it answers."""
     port = free_port()
     command = [
         "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{port}", "--worker-class",
@@ -149,7 +156,7 @@ def server(folder: Path, environment: dict[str, str]) -> Iterator[int]:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.1)
-        yield port
+        yield port, psutil.Process(process.pid)
 
 
 def kinds_of_calls(told: dict[str, str], rows: list[int]) -> list[Call]:
@@ -191,10 +198,12 @@ def compare(client: Client, call: Call, repeats: int, seconds: float) -> bool:
     ratios = [full.rate / counts.rate for counts, full in zip(measured["counts"], measured["full"], strict=True)]
     ratio = statistics.median(ratios)
     p99_ratio = p99["full"] / p99["counts"]
+    costs = zip(measured["counts"], measured["full"], strict=True)
+    cpu_ratio = statistics.median(counts.cpu / full.cpu for counts, full in costs)
     holds = ratio >= MIN_RATE and (call.rows > 1 or p99_ratio <= MAX_P99)
     print(
         f"| {call.api} | {call.rows:,} | {rates['counts']:,.0f} | {rates['full']:,.0f} | {ratio:.2f} "
-        f"({min(ratios):.2f} to {max(ratios):.2f}) | {p99['counts']:.2f} | {p99['full']:.2f} | {p99_ratio:.2f} "
+        f"({min(ratios):.2f} to {max(ratios):.2f}) | {cpu_ratio:.2f} | {p99['counts']:.2f} | {p99['full']:.2f} | {p99_ratio:.2f} "
         f"| {'holds' if holds else 'does not hold'} |",
         flush=True,
     )
@@ -216,16 +225,17 @@ def main() -> int:
         environment, told = prepare(folder, SETUP)
         environment["OCTWEB_RECORD_SPOOL_MB"] = "1000000"  # the disk is the limit
         os.sched_setaffinity(0, cores[:1])  # the server inherits it
-        port = stack.enter_context(server(folder, environment))
+        port, process = stack.enter_context(server(folder, environment))
         os.sched_setaffinity(0, cores[-1:])
         if options.collector:
             stack.enter_context(running(["manage.py", "worker"], environment, folder / "worker.log"))
-        client = Client(port, options.connections)
+        client = Client(port, process, options.connections)
         stack.callback(client.close)
         print(
-            "| API | rows | requests/s, counts | requests/s, full | full ÷ counts | p99, ms, counts | full | ratio | bars |"
+            "| API | rows | requests/s, counts | requests/s, full | full ÷ counts | processor time, counts ÷ full "
+            "| p99, ms, counts | full | ratio | bars |"
         )
-        print("|---" * 9 + "|")
+        print("|---" * 10 + "|")
         for call in kinds_of_calls(told, [int(n) for n in options.rows.split(",")]):
             holds &= compare(client, call, options.repeats, options.seconds)
     print(

@@ -13,6 +13,8 @@ const TreeEngine = (() => {
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$/;
   const SPELLED_NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$/;
   const UNSEEN = /[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\ufeff]/g;
+  const DASHES = /[\u2010-\u2014\u2212]/g;
+  const APOSTROPHES = /[\u2018\u2019\u02bc]/g;
   const LARGEST_EXACT = 2 ** 53;
   const UNKNOWN = -1;
   const FREE = { up: true, down: true, whole: false, codes: null };
@@ -21,7 +23,7 @@ const TreeEngine = (() => {
 
   // key shared by the spellings of one value, as in trainer/data/parsing/alike.py
   function spellingKey(word) {
-    const plain = word.normalize("NFKC").replace(UNSEEN, "").toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
+    const plain = word.normalize("NFKC").replace(UNSEEN, "").replace(DASHES, "-").replace(APOSTROPHES, "'").toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
     const text = plain.split(/\s+/).filter(Boolean).join(" ").normalize("NFKC");
     return SPELLED_NUMBER.test(text) && !/^[+-]?0[0-9]/.test(text) ? String(Number(text) + 0) : text;
   }

@@ -126,7 +126,7 @@ class Certificate:
         The program that searched.
     evidence : tuple of dict
         The parts of the search, as in the model file (docs/model-file.md).
-    goal, costs, column_prices, weights : dict, optional
+    goal, costs, column_prices, weights, class_weights : dict, optional
         What replaces accuracy, and the units of the counts (docs/model-file.md).
     weight_error : float
         Objective and bound hold for the given weights, which were rounded, up to this number.
@@ -173,6 +173,9 @@ class Certificate:
     column_prices: dict[str, Any] | None = None
     counts: str = ""
     weights: dict[str, Any] | None = None  # the weight column, its step, and the numbers of rows without weights
+    class_weights: dict[str, Any] | None = (
+        None  # what a row of each class counts, and the numbers of rows without weights
+    )
 
     @property
     def proved_optimal(self) -> bool:
@@ -185,7 +188,7 @@ class Certificate:
         record["guarantee"] = str(self.guarantee)
         record["status"] = str(self.status)
         record["evidence"] = list(self.evidence)
-        for name in ("weight_error", "note", "costs", "column_prices", "weights", "counts"):
+        for name in ("weight_error", "note", "costs", "column_prices", "weights", "class_weights", "counts"):
             if not record[name]:
                 del record[name]
         for name in ("subtrees_proved", "subtrees"):

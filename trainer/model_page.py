@@ -26,7 +26,7 @@ from trainer.training.claims import (
     price_sentence,
     read_claim,
 )
-from trainer.tree.describe import number_text, rules_text
+from trainer.tree.describe import is_weighted, number_text, rules_text
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import points_text
 
@@ -112,7 +112,8 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
         lines.append(("All wishes together", claim.price_words))
     for name, counts in (("Training rows", train), ("Unseen rows", test)):
         if counts.get("n"):
-            lines.append((name, f"{counts['correct']:,} of {counts['n']:,} right"))
+            by_weight = is_weighted(certificate) if counts is train else certificate.get("weights")
+            lines.append((name, f"{counts['correct']:,} of {counts['n']:,}{' of weight' if by_weight else ''} right"))
     if crossed.get("accuracy") is not None:
         lines.append(("Cross-validation", f"{points_text(crossed['accuracy'])} % right"))
     if (rate := base_rate(file)) is not None:

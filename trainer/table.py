@@ -222,6 +222,8 @@ def _is_form_of(word: str, number: str) -> bool:
 def with_ranks(schema: Sequence[ColumnSchema], reading: Mapping[str, Any] | None) -> tuple[ColumnSchema, ...]:
     """Return the columns with the words of their ranks, which the parsing of a file states."""
     parsed = (reading or {}).get("columns", {})
+    if not parsed and not any(own.ranks for own in schema):
+        return tuple(schema)
     return tuple(
         own if own.kind is ColumnKind.CATEGORICAL else replace(own, ranks=ranks_in(parsed.get(own.name, {})))
         for own in schema

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import models
 
-from octweb.core.ownership import LIST_INDEXES, Deletable
+from octweb.core.ownership import Deletable, list_indexes
 from octweb.jobs.models import Job, RunStatus
 from trainer.explain.least import COLUMNS, ORDERS
 
@@ -57,7 +57,7 @@ class BatchPrediction(Job, Deletable):
 
     class Meta(Job.Meta):
         abstract = False
-        indexes = [*Job.Meta.indexes, *LIST_INDEXES]
+        indexes = [*Job.Meta.indexes, *list_indexes()]
         verbose_name = "prediction"
 
     def __str__(self) -> str:

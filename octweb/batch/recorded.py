@@ -68,7 +68,7 @@ class FileRecorder:
         row = start + part.start
         key = uuid.UUID(int=self._first.int + row).bytes
         if piece.usable[part.start]:
-            body = self._recorder.rows_body(self._origin, key, piece.cells[part], piece.leaves[part])
+            body = self._recorder.rows_body(*self._origin, key, piece.cells[part], piece.leaves[part])
             return FrameBody(FrameKind.ROWS, body, part.stop - part.start)
         error = RowError("", row=row, column=self._empty_column(piece, part.start), reason=Refusal.EMPTY)
         return FrameBody(FrameKind.REFUSED, (self._recorder.refused_body(self._origin, key, error),), 1)

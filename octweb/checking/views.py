@@ -22,6 +22,7 @@ from octweb.jobs.waiting import wait_of
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 from trainer.training.claims import read_claim, wishes_in_words
+from trainer.tree.describe import is_weighted
 
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
@@ -81,7 +82,7 @@ def _proof_words(certificate: Mapping[str, Any]) -> str:
 
 def _wrong_words(certificate: Mapping[str, Any]) -> str | None:
     """Return the wrong training rows of a model in words, or None if rows have weights or costs."""
-    if certificate.get("weights") or certificate.get("costs"):
+    if is_weighted(certificate) or certificate.get("costs"):
         return None
     n = certificate.get("n")
     correct = certificate.get("correct")

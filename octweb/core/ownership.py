@@ -226,16 +226,17 @@ class Owned(models.Model):
         return getattr(thing, f"{last}_id") if last else None
 
 
-# lists show undeleted rows, newest first: those of one owner or, for staff, of all
-LIST_INDEXES = [
-    models.Index(fields=["owner", "deleted_at", "-created", "-id"], name="%(class)s_of_owner"),
-    models.Index(fields=["deleted_at", "-created", "-id"], name="%(class)s_of_all"),
-]
-# the same for objects that name their team
-TEAM_LIST_INDEXES = [
-    models.Index(fields=["owner", "team", "deleted_at", "-created", "-id"], name="%(class)s_of_owner"),
-    LIST_INDEXES[1],
-]
+def list_indexes(*columns: str) -> list[models.Index]:
+    """Return the indexes of lists, which show undeleted rows, newest first: those of one owner or of all.
+
+    `columns` are what the conditions of teams and states compare. From these indexes, they need not read the rows.
+    """
+    order = ["deleted_at", "-created", "-id"]
+    first = ["owner", "team"] if "team" in columns else ["owner"]
+    return [
+        models.Index(fields=[*first, *order, *(c for c in columns if c not in first)], name="%(class)s_of_owner"),
+        models.Index(fields=[*order, "owner", *columns] if columns else order, name="%(class)s_of_all"),
+    ]
 
 
 class Deletable(Owned):
@@ -245,7 +246,7 @@ class Deletable(Owned):
 
     class Meta(Owned.Meta):
         abstract = True
-        indexes = LIST_INDEXES
+        indexes = list_indexes()
 
     @classmethod
     def back_within(cls) -> timedelta:

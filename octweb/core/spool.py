@@ -148,7 +148,7 @@ class SpoolWriter:
 
     def _write(self, parts: Sequence[bytes]) -> None:
         """Append the parts with one system call."""
-        size = sum([len(part) for part in parts])
+        size = sum(map(len, parts))
         written = os.writev(self._fd, parts)
         if written < size:
             os.ftruncate(self._fd, self._size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import TEAM_LIST_INDEXES, Deletable, Owned
+from octweb.core.ownership import Deletable, Owned, list_indexes
 
 
 class Dataset(Deletable):
@@ -39,7 +39,10 @@ class Dataset(Deletable):
 
     class Meta(Deletable.Meta):
         verbose_name = "data set"
-        indexes = TEAM_LIST_INDEXES
+        indexes = [
+            *list_indexes("team"),
+            models.Index(fields=["team", "id"], condition=models.Q(team__isnull=False), name="dataset_in_team"),
+        ]
 
     def __str__(self) -> str:
         return self.name

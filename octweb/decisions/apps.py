@@ -1,5 +1,6 @@
 """Django app that records decisions: collected, chained, audited, exported and erased."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from django.apps import AppConfig
@@ -23,8 +24,10 @@ class DecisionsConfig(AppConfig):
 # these functions import when they are called; training processes never call them, and start faster without the imports
 def _on_beside(sender: Any, **_: Any) -> None:
     from octweb.decisions.collecting import collect_due
+    from octweb.decisions.replaying import replay_daily
 
     collect_due()
+    replay_daily(datetime.now(UTC))
 
 
 def _keep_recorded(sender: Any, instance: Any, **_: Any) -> None:

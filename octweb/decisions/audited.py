@@ -6,7 +6,7 @@ import base64
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ class DecisionAudit:
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.records = 0
+        self.checked = 0  # records whose content was compared with their commitments
         self.erased: Counter[str] = Counter()
         self.cut_streams = 0
 
@@ -75,10 +76,16 @@ class _Checked(NamedTuple):
 
 
 class _ChainWalk:
-    """State of one pass over the records in order."""
+    """State of one pass over the records in order.
 
-    def __init__(self, report: DecisionAudit) -> None:
+    `models` has the ids of the models whose records are compared with their commitments, or None for all. While
+    `is_skipping`, those of no model are.
+    """
+
+    def __init__(self, report: DecisionAudit, models: Collection[uuid.UUID] | None) -> None:
         self.found = report
+        self.is_skipping = False
+        self._models = None if models is None else {model.hex for model in models}
         self.places: dict[Any, int] = {}  # stream → `seq` that its next record must have
         self.empty: list[int] = []
         self.numbers: dict[int, str] = {}  # number of an erased record → reason
@@ -100,6 +107,9 @@ class _ChainWalk:
         if not entry.payload:
             self.empty.append(entry.number)
             return ""
+        if entry.model is not None and self._is_skipped(entry.model):
+            return ""
+        self.found.checked += 1
         if not _is_committed(entry):
             self._add(entry, "its content or its salt was changed.")
             return ""
@@ -116,6 +126,9 @@ class _ChainWalk:
         elif entry.kind == Kind.ENDED:
             self.found.cut_streams += 1
         return ""
+
+    def _is_skipped(self, model: str) -> bool:
+        return self.is_skipping or (self._models is not None and _hex(model) not in self._models)
 
     def _add(self, entry: _Entry, words: str) -> None:
         self.found.add(f"decision record {entry.number}: {words}")
@@ -135,10 +148,14 @@ class _ChainWalk:
             self.found.add(f"model {model}: its file is not the one that answered (SHA-256 {sha256}).")
 
 
-def audit_decisions() -> DecisionAudit:
-    """Check the whole chain of decisions and return the report."""
+def audit_decisions(*, models: Collection[uuid.UUID] | None = None, since: int = 0) -> DecisionAudit:
+    """Check the chain of decisions and return the report.
+
+    Blocks, sequences and erasures are always checked. `models` and `since` (ns since 1970) limit whose content is
+    compared: records of these models, in blocks that end at that time or later.
+    """
     report = DecisionAudit()
-    walk = _ChainWalk(report)
+    walk = _ChainWalk(report, models)
     columns = [Cast(name, TextField()) if name in IDS else name for name in _Entry._fields]
     rows = ChainEntry.objects.order_by("number").values_list(*columns).iterator(chunk_size=4096)
     entries = map(_Entry._make, rows)
@@ -147,11 +164,13 @@ def audit_decisions() -> DecisionAudit:
     number = 0
     digests: dict[int, str] = {}
     for number, block in enumerate(Block.objects.order_by("number").iterator(), 1):
+        walk.is_skipping = block.last_at < since
         block_entries = list(_take(entries, block.records, walk, sealed))
         _block(block, block_entries, number, before, sealed, report)
         sealed += block.records
         before = block.digest
         digests[block.number] = block.digest
+    walk.is_skipping = False
     rest = sum(1 for _ in _take(entries, None, walk, sealed))
     walk.end()
     _models_of_later(report)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
+import random
 import struct
 import uuid
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
 import numpy as np
 from django.core.management.base import CommandError
-from django.utils.dateparse import parse_date
+from django.db.models import QuerySet
 
 from octweb.decisions.adding import add_later
 from octweb.decisions.models import ChainEntry, Kind
@@ -21,7 +23,17 @@ from octweb.registry.models import TreeModel
 from trainer.dtypes import FloatArray
 from trainer.tree.nodes import Tree
 
+log = logging.getLogger(__name__)
+
 CHUNK = 4096
+SAMPLE = 1000  # records that are replayed each day
+DRAWS = 4  # numbers drawn per record of a sample, because some are refused, erased, or no decisions
+
+
+class _Daily:
+    """Last day on which this process knows that a sample was replayed."""
+
+    done: date | None = None
 
 
 class Replayed(NamedTuple):
@@ -39,17 +51,11 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
     """
     entries = ChainEntry.objects.filter(kind=Kind.DECISION, leaf__isnull=False).exclude(payload="")
     if name:
-        models = list(TreeModel.objects.filter(family__name=name).values_list("pk", flat=True))
-        if not models:
-            raise CommandError(f"There is no model '{name}'.")
-        entries = entries.filter(model__in=models)
+        entries = entries.filter(model__in=versions_by_name(name))
     if since:
-        day = parse_date(since)
-        if day is None:
-            raise CommandError(f"'{since}' is not a day. Write it as 2026-03-31.")
-        entries = entries.filter(at__gte=int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 10**9)
+        entries = entries.filter(at__gte=beginning_of(since))
     if sample is not None:
-        entries = entries.filter(pk__in=list(entries.order_by("?").values_list("pk", flat=True)[:sample]))
+        entries = entries.filter(pk__in=_sample(entries, sample, is_filtered=bool(name or since)))
     same = 0
     different: list[str] = []
     for part in _chunks(entries.values_list("payload", flat=True).iterator(chunk_size=CHUNK)):
@@ -59,6 +65,58 @@ def replay(name: str, since: str, sample: int | None) -> Replayed:
     if same or different:
         add_later(str(Kind.REPLAYED), "", same=same, different=different[:100])
     return Replayed(same, different)
+
+
+def replay_daily(now: datetime) -> None:
+    """Replay a sample once a day, whichever worker comes first. Log the ids of answers that differ."""
+    today = now.astimezone(UTC).date()
+    if _Daily.done == today:
+        return
+    _Daily.done = today
+    before = ChainEntry.objects.filter(model=None, kind=Kind.REPLAYED).order_by("-at").first()
+    if before is not None and before.at >= beginning_of(today.isoformat()):
+        return
+    try:
+        different = replay("", "", SAMPLE).different
+    except Exception:  # records must be collected all the same
+        log.exception("a sample of recorded answers could not be given again")
+        return
+    if different:
+        log.error("recorded answers that their version does not give again: %s", ", ".join(different))
+
+
+def _sample(entries: QuerySet[ChainEntry], sample: int, *, is_filtered: bool) -> list[int]:
+    """Return the numbers of records at random.
+
+    Among all records, it draws numbers and looks these up. Sorting a million records at random would take seconds.
+    """
+    if is_filtered:
+        return list(entries.order_by("?").values_list("pk", flat=True)[:sample])
+    last = ChainEntry.objects.order_by("-number").values_list("number", flat=True).first() or 0
+    drawn = random.SystemRandom().sample(range(1, last + 1), min(last, DRAWS * sample))
+    found: list[int] = []
+    for start in range(0, len(drawn), CHUNK):
+        found += entries.filter(pk__in=drawn[start : start + CHUNK]).values_list("pk", flat=True)
+        if len(found) >= sample:
+            break
+    return random.SystemRandom().sample(found, min(len(found), sample))
+
+
+def versions_by_name(name: str) -> list[uuid.UUID]:
+    """Return the ids of all versions of a served name. Raises CommandError."""
+    models = list(TreeModel.objects.filter(family__name=name).values_list("pk", flat=True))
+    if not models:
+        raise CommandError(f"There is no model '{name}'.")
+    return models
+
+
+def beginning_of(day: str) -> int:
+    """Return the beginning of a day, UTC, in ns since 1970. Raises CommandError."""
+    try:
+        moment = datetime.combine(date.fromisoformat(day), time(tzinfo=UTC))
+    except ValueError as error:
+        raise CommandError(f"'{day}' is not a day. Write it as 2026-03-31.") from error
+    return int(moment.timestamp()) * 10**9
 
 
 def _chunks(payloads: Iterable[str]) -> Iterable[list[dict[str, Any]]]:

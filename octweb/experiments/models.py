@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import Deletable
+from octweb.core.ownership import Deletable, list_indexes
 from octweb.jobs.models import START_SECONDS, Job, RunStatus
 from trainer.data.folds import held_out_of
 
@@ -36,6 +36,7 @@ class Experiment(Deletable):
 
     class Meta(Deletable.Meta):
         verbose_name = "experiment"
+        indexes = list_indexes("dataset")
 
     def __str__(self) -> str:
         return self.name

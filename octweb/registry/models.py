@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
-from octweb.core.ownership import SEEING_ROLES, TEAM_LIST_INDEXES, Deletable, OwnedQuerySet
+from octweb.core.ownership import SEEING_ROLES, Deletable, OwnedQuerySet, list_indexes
 
 
 class State(models.TextChoices):
@@ -133,7 +133,7 @@ class TreeModel(Deletable):
 
     class Meta(Deletable.Meta):
         verbose_name = "model"
-        indexes = TEAM_LIST_INDEXES
+        indexes = list_indexes("team", "state")
         constraints = [models.UniqueConstraint(fields=["family", "version"], name="one_model_a_version")]
 
     def __str__(self) -> str:

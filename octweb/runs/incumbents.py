@@ -13,8 +13,11 @@ from trainer.tree.render.outline import tree_outline
 SHOWN = 50
 
 
-def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the newest records with a tree, newest first, each with its change from the previous one."""
+def incumbents(records: list[dict[str, Any]], unit: str = "rows") -> list[dict[str, Any]]:
+    """Return the newest records with a tree, newest first, each with its change from the previous one.
+
+    `unit` is that of the counts, see `count_unit`.
+    """
     entries: list[dict[str, Any]] = []
     for record in records:
         if "tree" not in record:
@@ -25,8 +28,9 @@ def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "t": record["t"],
             "objective": record.get("incumbent"),
             "correct": record.get("correct"),
+            "unit": unit,
             "leaves": record.get("leaves"),
-            "change": "first tree" if before is None else _change(before, record),
+            "change": "first tree" if before is None else _change(before, record, unit),
         }
         entries.append(entry)
     return entries[::-1][:SHOWN]
@@ -57,9 +61,9 @@ def of_earlier_attempts(run: TrainingRun) -> Tree | None:
     return None if best is None else tree_of(run, best)
 
 
-def _change(before: dict[str, Any], after: dict[str, Any]) -> str:
+def _change(before: dict[str, Any], after: dict[str, Any], unit: str) -> str:
     parts = []
-    for key, one, many in (("correct", "row", "rows"), ("leaves", "leaf", "leaves")):
+    for key, one, many in (("correct", "row" if unit == "rows" else unit, unit), ("leaves", "leaf", "leaves")):
         a = before.get(key)
         b = after.get(key)
         if a is not None and b is not None and a != b:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from octweb.core.limits import allowed
-from octweb.core.ownership import LIST_INDEXES, Deletable
+from octweb.core.ownership import Deletable, list_indexes
 from octweb.jobs.models import START_SECONDS, Job, RunStatus
 from trainer.cli.parameters import INFEASIBLE, PROOF_SECONDS
 
@@ -44,7 +44,7 @@ class TrainingRun(Job, Deletable):
         abstract = False
         indexes = [
             *Job.Meta.indexes,
-            *LIST_INDEXES,
+            *list_indexes("dataset"),
             models.Index(
                 fields=["owner", "deleted_at", "status", "-created", "-id"], name="trainingrun_of_owner_status"
             ),

@@ -46,7 +46,9 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
     leaves = facts.get("leaves")
     size = f" with {count_words(leaves, 'leaf', 'leaves')}" if leaves else ""
     right = f"Right for {int(facts['correct']):,} of {rows:,} training rows{size}."
-    if run.weight:  # with weights, both numbers are sums of weights, so they say nothing about the number of rows
+    if (
+        count_unit(run) != "rows"
+    ):  # with weights, both numbers are sums of weights, so they say nothing about the number of rows
         right = (
             f"Right for {points_text(int(facts['correct']) / rows)}{THIN}% of the weight of the training rows{size}."
         )
@@ -86,6 +88,12 @@ def _more(run: TrainingRun, difference: float, objective: float, rows: int) -> s
     # a tree with more leaves may classify more rows correctly and still have a lower objective
     as_few = " without more leaves" if prices_leaves(run.parameters) else ""
     return f"Could be at most {most:,} more{as_few}." if most else f"No tree of the search gets more right{as_few}."
+
+
+def count_unit(run: TrainingRun) -> str:
+    """Return the unit of the counts of training rows, to follow a number: "rows" or "of weight"."""
+    balanced = "balanced" in (run.parameters.get("class_weight"), run.parameters.get("goal"))
+    return "of weight" if run.weight or balanced else "rows"
 
 
 def counts_rows(parameters: Mapping[str, Any]) -> bool:

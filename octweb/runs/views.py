@@ -27,7 +27,7 @@ from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.sizes import open_size, size_options
-from octweb.runs.standing import standing
+from octweb.runs.standing import count_unit, standing
 from octweb.runs.words import objective_words, setting_words
 from trainer.methods.monitor import COMPILING
 from trainer.registry import get
@@ -201,7 +201,7 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
     newest = _newest(run)  # read before the records, so that the next refresh shows a record that arrives in between
     records = [] if newest is None else records_of(run)
     method = get(run.method)
-    trees = incumbents(records)
+    trees = incumbents(records, count_unit(run))
     at = _line(request)
     latest = next((r for r in reversed(records) if "tree" in r), None)
     shown_record = next((r for r in records if at is not None and r["line"] == at and "tree" in r), None)

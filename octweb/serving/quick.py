@@ -67,6 +67,7 @@ NOTHING: tuple[str, ...] = ()
 NO_ID = "(decision) "  # takes the place of the id in cached answers; a served name has no such characters
 NO_FIRST = Ids(NO_ID, 1).first.encode()
 SINGLE_TAIL = b'}],"notes":[]}'
+RECORDED_TAIL = b'"' + SINGLE_TAIL
 
 HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
 KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
@@ -321,13 +322,13 @@ def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | Non
 
 def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
     """Return the response to one ordinary row: the cached bytes of its leaf, with the id of its recorded decision if any."""
-    key = "v1", leaf
-    if key not in served_model.singles:
-        served_model.singles[key] = _rows_answer(served_model, np.array([leaf]), NOTHING, None)
-    content = served_model.singles[key]
-    if ids is None:
-        return content
-    return b'%s,"decision":"%s"}],"notes":[]}' % (content.removesuffix(SINGLE_TAIL), ids.first.encode())
+    key = ("v1", leaf) if ids is None else ("v1 recorded", leaf)
+    content = served_model.singles.get(key)
+    if content is None:
+        content = _rows_answer(served_model, np.array([leaf]), NOTHING, None)
+        content = content if ids is None else content.removesuffix(SINGLE_TAIL) + b',"decision":"'
+        served_model.singles[key] = content
+    return content if ids is None else b"".join((content, ids.first.encode(), RECORDED_TAIL))
 
 
 def _columns(served_model: ServedModel, columns: Any) -> Answer | None:

@@ -46,9 +46,11 @@ def _training_rows(bench: Workbench) -> int:
 
 
 def best_rows(bench: Workbench) -> float | None:
-    """Return the cost of the best tree in rows, leaves included, or None if answers have costs or nothing is counted."""
+    """Return the cost of the best tree in rows, leaves included, or None if answers have costs, rows have weights or nothing is counted."""
     step = good_step(bench)
     if step is None or step.result.get("optimum") is None or bench.parameters.get("costs"):
+        return None
+    if step.result.get("count_unit", "rows") != "rows":
         return None
     return (1 - float(step.result["optimum"])) * _training_rows(bench)
 
@@ -202,6 +204,7 @@ def context(bench: Workbench) -> dict[str, Any]:
         "tolerance_words": _tolerance_words(step.request, costs),
         "recalls": "; ".join(f"{name}: {share}" for name, share in (step.request.get("recalls") or {}).items()),
         "found": result,
+        "unit": result.get("count_unit", "rows"),
         "working": not step.is_finished,
         "first": [(text, n, 100 * n / total) for text, n in first[:30]],
         "first_more": max(0, len(first) - 30),
@@ -399,6 +402,9 @@ def _title(number: int, tree: dict[str, Any], result: dict[str, Any], costs: dic
         return f"{number}."
     if not more:
         return "Best"
+    unit = result.get("count_unit", "rows")
+    if unit != "rows":
+        return f"{number_text(more, 4)} {unit} worse"
     return "under 0.1 rows worse" if more < 0.05 else f"{rows_text(more)} worse"
 
 

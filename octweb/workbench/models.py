@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import LIST_INDEXES, Deletable
+from octweb.core.ownership import Deletable, list_indexes
 from octweb.jobs.models import Job
 from trainer.methods.capabilities import Role
 from trainer.registry import get, method_for
@@ -62,7 +62,7 @@ class Workbench(Job, Deletable):
 
     class Meta(Job.Meta):
         abstract = False
-        indexes = [*Job.Meta.indexes, *LIST_INDEXES]
+        indexes = [*Job.Meta.indexes, *list_indexes("dataset")]
         verbose_name = "workbench"
         verbose_name_plural = "workbenches"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
-from trainer.editing.words import in_words, price_words
+from trainer.editing.words import in_words, price_scale, price_words
 from trainer.editing.words import wish_lines as lines_of_wishes
 from trainer.training.claims import price_of_wishes
 from trainer.tree.describe import number_text, split_text
@@ -214,8 +214,9 @@ def gap_words(result: dict[str, Any]) -> str:
         return ""
     if "cost_unit" in result:
         return f"no tree with these wishes costs less than {number_text(result['least'], 4)} {result['cost_unit']}".rstrip()
-    rows = (result["bound"] - result["objective"]) * result["n"]
-    return f"at most {price_words(rows)} above the best possible with these wishes"
+    scale, unit = price_scale(result)
+    worse = (result["bound"] - result["objective"]) * scale
+    return f"at most {price_words(worse, unit)} above the best possible with these wishes"
 
 
 def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:

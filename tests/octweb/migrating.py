@@ -60,16 +60,17 @@ def latest_originals() -> list[Target]:
 
 
 def targets_before_last(apps: Sequence[str], steps: int = 2) -> list[Target]:
-    """Return the newest state of every app except `apps`, which stay `steps` migrations behind.
+    """Return the newest state of every app except `apps`, which stay `steps` before the end of the squashed migrations.
 
     If `apps` are all squashed apps, return only their targets.
     """
     graph = original_executor().loader.graph
+    replaced = {key for migration in MigrationLoader(None).disk_migrations.values() for key in migration.replaces}
     targets = [node for node in graph.leaf_nodes() if node[0] not in apps]
     if len(apps) == len(SQUASHED):
         targets = []
     for app in apps:
-        names = sorted(name for label, name in graph.nodes if label == app)
+        names = sorted(name for label, name in replaced if label == app)
         targets.append((app, names[-1 - steps]))
     return targets
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import trainer
@@ -255,3 +257,18 @@ def test_labels_of_two_types_are_refused():
         trainer.make_classifier("cart", depth=1).fit(
             pd.DataFrame({"c": [1.0, 2.0]}), pd.Series([True, 0], dtype=object)
         )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series([b"a", b"b"] * 60),
+        pd.Series([b"a", b"b"] * 60, dtype=pd.ArrowDtype(pa.binary())),
+        pd.Series([b"a", b"b"] * 60, dtype=object),
+    ],
+    ids=["polars", "arrow", "objects"],
+)
+def test_column_of_bytes_is_refused(column):
+    frame = pl.DataFrame({"c": column}) if isinstance(column, pl.Series) else pd.DataFrame({"c": column})
+    with pytest.raises(ValueError, match=r"Column 'c' holds bytes. Turn it into a number or a text"):
+        trainer.make_classifier("cart", depth=1).fit(frame, LABELS)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from tests.octweb.small_models import trained
+from trainer.check.recount import verdict, verify
+from trainer.data.problem import balanced_weights
+from trainer.data.reader import load
+from trainer.errors import ParameterError
 from trainer.evaluate.verdict import training_base_words
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
-from trainer.training.claims import saving_sentence
-from trainer.training.run import TrainRequest
+from trainer.training.claims import saving_sentence, weight_sentence
+from trainer.training.run import TrainRequest, train
 from trainer.tree.describe import rules_text
 from trainer.tree.file import from_json
 from trainer.workbench.requests import WorkbenchSession
@@ -64,3 +71,104 @@ def test_conflict_counts_neither_weights_nor_copies_as_rows(more, words):
         TrainRequest(table=table, labels=labels, method="exact", weights=more.get("weights"), parameters=parameters)
     )
     assert words in session.complete(["ask root x"], session.monitor()).reason
+
+
+@pytest.fixture(params=["", "w"])
+def balanced(request, tmp_path):
+    """Provide a model with balanced classes, without and with a column of weights, and its rows."""
+    rng = np.random.default_rng(4)
+    lines = ["a,b,w,y"]
+    for _ in range(60):
+        a, b = rng.integers(0, 9, 2)
+        lines.append(f"{a},{b},{rng.choice([0, 0.5, 1, 2.5])},{rng.choice(['x', 'y', 'z'], p=[0.6, 0.3, 0.1])}")
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([*lines, ""]))
+    bound = {"weight": request.param} if request.param else {"ignore": ["w"]}
+    table, labels, _ = load(path, target="y", missing={}, **bound)
+    asked = TrainRequest(
+        table=table, labels=labels, method="exact", parameters={"depth": 2, "goal": "balanced"}, test_share=0.2
+    )
+    return train(asked).model, path
+
+
+def test_class_weights_make_all_classes_equally_heavy(balanced):
+    model, _ = balanced
+    record = model.certificate["class_weights"]
+    root = model.tree.nodes[0]
+    assert len(set(root.counts)) == 1
+    assert sum(root.counts) == model.certificate["n"]
+    signs = model.rows["held_out"]
+    plain = model.rows["weights"] or [1] * len(signs)
+    assert record["rows"] == sum(sign == "0" and weight > 0 for sign, weight in zip(signs, plain, strict=True))
+    own = {name: root.counts[k] / float(Fraction(record["weights"][name])) for k, name in enumerate(model.tree.classes)}
+    assert sum(own.values()) == sum(weight for sign, weight in zip(signs, plain, strict=True) if sign == "0")
+
+
+def test_words_of_balanced_classes_call_no_weight_a_number_of_rows(balanced):
+    model, _ = balanced
+    text = rules_text(model.tree, model.certificate)
+    assert " rows)" not in text
+    assert text.count("(weight ") == model.tree.n_leaves
+    sentence = weight_sentence(model.certificate)
+    assert f"{model.certificate['class_weights']['rows']} training rows weigh {model.certificate['n']:,}" in sentence
+    assert "of the weight of the training rows" in training_base_words(model.tree, model.certificate)
+
+
+@pytest.mark.parametrize("lie", [{"rows": 9}, {"correct_rows": 1}, {"weights": {"x": "1", "y": "1", "z": "1"}}])
+def test_lies_about_class_weights_are_refuted(balanced, tmp_path, lie):
+    model, path = balanced
+    document = json.loads(json.dumps(model.to_json()))
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(document))
+    assert verdict(findings := verify(file, path)) == "proved"
+    assert "weights of classes" in {finding.claim for finding in findings}
+    document["certificate"]["class_weights"] |= lie
+    file.write_text(json.dumps(document))
+    assert "weights of classes" in {f.claim for f in verify(file, path) if f.verdict == "refuted"}
+
+
+def test_class_weights_of_an_unweighted_training_are_refuted(balanced, tmp_path):
+    model, path = balanced
+    table, labels, _ = load(path, target="y", ignore=["w"], missing={})
+    plain = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1})).model
+    document = json.loads(json.dumps(plain.to_json()))
+    assert "class_weights" not in document["certificate"]
+    document["certificate"]["class_weights"] = model.certificate["class_weights"]
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(document))
+    assert "weights of classes" in {f.claim for f in verify(file, path) if f.verdict == "refuted"}
+
+
+def test_class_weights_of_one_are_refuted(balanced, tmp_path):
+    """A file that calls rows of equal weight balanced hides which training it had."""
+    _, path = balanced
+    table, labels, _ = load(path, target="y", ignore=["w"], missing={})
+    plain = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1})).model
+    document = json.loads(json.dumps(plain.to_json()))
+    correct = document["certificate"]["correct"]
+    record = {"weights": dict.fromkeys(document["classes"], "1"), "rows": len(labels.codes), "correct_rows": correct}
+    document["certificate"]["class_weights"] = record
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(document))
+    assert "weights of classes" in {f.claim for f in verify(file, path) if f.verdict == "refuted"}
+
+
+@pytest.mark.parametrize(("bound", "unit"), [({}, "rows"), ({"weight": "w"}, "of weight")])
+def test_balanced_classes_of_equal_size_have_no_record(tmp_path, bound, unit):
+    path = tmp_path / "rows.csv"
+    rows = "".join(f"{i},{1 + i % 2},{'ab'[i // 4]}\n" for i in range(8))
+    path.write_text(f"x,w,y\n{rows}", encoding="utf-8")
+    table, labels, _ = load(path, target="y", missing={}, **bound)
+    asked = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1, "goal": "balanced"})
+    result = train(asked)
+    assert "class_weights" not in result.model.certificate
+    assert result.summary["count_unit"] == unit
+
+
+@pytest.mark.parametrize(
+    ("weights", "unit"), [(None, "rows"), (np.ones(10_007 + 10_009 + 10_037, np.int64), "steps of weight")]
+)
+def test_balanced_weights_too_large_name_their_unit(weights, unit):
+    codes = np.repeat(np.arange(3, dtype=np.int32), [10_007, 10_009, 10_037])
+    with pytest.raises(ParameterError, match=f"classes of 10007, 10009, 10037 {unit} have no"):
+        balanced_weights(Labels(name="y", classes=("a", "b", "c"), codes=codes), weights)

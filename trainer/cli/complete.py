@@ -27,7 +27,7 @@ from trainer.registry import editable_ids, get, method_for
 from trainer.training.claims import cost_sentence, read_claim, reward_sentence, weight_sentence
 from trainer.training.rewarded import as_costs, with_reward
 from trainer.training.run import TrainRequest, save
-from trainer.tree.describe import rules_text
+from trainer.tree.describe import is_weighted, rules_text
 from trainer.workbench.requests import ConflictError, WorkbenchSession
 
 HELP = (
@@ -110,9 +110,9 @@ def _complete(options: Options, interrupts: Interrupts) -> None:
     claim = read_claim(result.model.certificate)
     print(rules_text(result.tree, result.model.certificate), end="")
     print(training_base_words(result.tree, result.model.certificate))
-    unit = "rows" if c.weights is None else "weights"
+    unit = "weights" if is_weighted(c.to_json()) else "rows"
     print(f"{claim.words}: {c.correct} of {c.n} {unit} correct, {c.leaves} leaves, objective {c.objective:.6g}")
-    if c.weights is not None:
+    if is_weighted(c.to_json()):
         print(weight_sentence(result.model.certificate))
     if earned is not None:
         print(reward_sentence(result.summary))

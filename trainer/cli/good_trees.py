@@ -24,10 +24,9 @@ from trainer.counts.good_trees import count_good_trees
 from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.chosen import RATES, amount
 from trainer.registry import get
-from trainer.table import Table
 from trainer.training.rewarded import as_costs, best_reward, best_reward_sentence
 from trainer.training.run import TrainRequest
-from trainer.tree.describe import counted_words, number_text
+from trainer.tree.describe import number_text
 from trainer.tree.file import read_model
 from trainer.workbench.good_trees import GoodRequest
 from trainer.workbench.requests import WorkbenchSession, good_trees_method
@@ -165,10 +164,10 @@ def _count(options: Options, interrupts: Interrupts) -> None:
         return
     if rewards:
         print(best_reward_sentence(rewards, record["cost_unit"]))
-    _print(record, table, bool(raw.get("leaf_penalty")))
+    _print(record, bool(raw.get("leaf_penalty")))
 
 
-def _print(record: dict[str, Any], table: Table, pays_for_leaves: bool) -> None:
+def _print(record: dict[str, Any], pays_for_leaves: bool) -> None:
     """Print the count, the range of the objective, and the disagreement."""
     count = f"at least {record['at_least']:,}" if record["count"] is None else f"{record['count']:,}"
     ends = f"with objective {record['limit']:.6g} to {record['optimum']:.6g}"
@@ -182,9 +181,9 @@ def _print(record: dict[str, Any], table: Table, pays_for_leaves: bool) -> None:
         print(f"{record['count_without_idle']:,} of them ask no idle question")
     if record["rows"] is not None:
         rows = record["rows"]
-        weights = table.weights
-        unit = counted_words({} if weights is None else {"weights": {"step": weights.step}})
-        print(f"the answer for {rows['depends']:,} of {rows['of']:,} {unit} depends on which good tree was chosen")
+        print(
+            f"the answer for {rows['depends']:,} of {rows['of']:,} {record['count_unit']} depends on which good tree was chosen"
+        )
     for question, number in (record["first_questions"] or {}).items():
         print(f"{number:>12,} ask first: {question}")
 

@@ -15,6 +15,7 @@ from trainer.certificate import Certificate, Progress, Status
 from trainer.cli.command import Options, note
 from trainer.cli.interrupts import Interrupts
 from trainer.cli.orphans import exit_with_parent
+from trainer.cli.reading_flags import flags_of
 from trainer.cli.training import (
     add_dependence_flags,
     add_training_arguments,
@@ -25,12 +26,13 @@ from trainer.cli.training import (
 )
 from trainer.counts.folder import holds_counts
 from trainer.counts.train import train_counts
-from trainer.data.inspection import leak_warning, tree_warnings
+from trainer.data.inspection import leak_findings, tree_warnings
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.base import Method
 from trainer.methods.monitor import COMPILING, Monitor, Sink
 from trainer.registry import METHODS, get
+from trainer.table import Labels, Table
 from trainer.training.claims import (
     cost_sentence,
     goal_sentence,
@@ -45,10 +47,12 @@ from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import RecoveredRun, left_in
 from trainer.training.rewarded import as_costs, with_reward
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
-from trainer.tree.describe import rules_text
+from trainer.tree.describe import is_weighted, rules_text
 from trainer.tree.file import ModelFile, read_model
 from trainer.tree.nodes import Draft
 from trainer.tree.numbers import count_words
+
+MOST_LEAKS = 6  # more findings that accuracy may be too high are counted, not printed
 
 ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Status.CANCELLED)]
 
@@ -109,9 +113,9 @@ def _train_from_rows(options: Options, interrupts: Interrupts) -> None:
     if options["sha256"]:
         _check_digest(Path(options["data"]), options["sha256"])
     table, labels, report = read_data(options)
-    leak = leak_warning(table, labels)
-    if leak:
-        _warn(leak)
+    leaks = _leak_warnings(options, table, labels)
+    for warning in leaks:
+        _warn(warning)
     start = read_model(options["warm_start"]).tree if options["warm_start"] else None
     request, earned = as_costs(TrainRequest(table=table, labels=labels, method=method.id, parameters=raw))
     request = replace(
@@ -137,10 +141,24 @@ def _train_from_rows(options: Options, interrupts: Interrupts) -> None:
     if options["json"]:
         record = result.summary | summary_members(result.model)
         record |= {"expected": asdict(expected), "rows_dropped": report.rows_dropped}
-        record |= {"warnings": ([leak] if leak else []) + warnings}
+        record |= {"warnings": leaks + warnings}
         print(json.dumps(record, allow_nan=False))
     else:
         _print_tree(result.model, result.certificate, result.summary)
+
+
+def _leak_warnings(options: Options, table: Table, labels: Labels) -> list[str]:
+    """Return what makes accuracy look better than it will be, each with its figure and the options that mend it."""
+    found = leak_findings(table, labels, options["data"])
+    warnings = []
+    for finding in found[:MOST_LEAKS]:
+        flags = flags_of(finding.mend)
+        remedy = f" To leave it out: {flags}." if flags else f" {finding.if_nothing}"
+        name = f"'{finding.column}'" if finding.column else "Equal rows"
+        warnings.append(f"{name}: {finding.figure}. {finding.sentence}{remedy}")
+    if len(found) > MOST_LEAKS:
+        warnings.append(f"{len(found) - MOST_LEAKS} more such findings; `inspect` lists them all.")
+    return warnings
 
 
 def _warn(text: str) -> None:
@@ -213,13 +231,13 @@ def _train_from_counts(options: Options, interrupts: Interrupts) -> None:
 def _print_tree(model: ModelFile, c: Certificate, summary: dict[str, Any]) -> None:
     """Print the tree, its claims, and the verdict on it."""
     print(rules_text(model.tree, model.certificate), end="")
-    unit = "rows" if c.weights is None else "weights"
+    unit = "weights" if is_weighted(c.to_json()) else "rows"
     leaves = f"{c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}"
     print(
         f"{c.status}: {c.correct} of {c.n} {unit} correct, {leaves}, objective {c.objective:.6g}, {_proof_text(c)}, "
         f"{c.seconds:.3g} s"
     )
-    if c.weights is not None:
+    if is_weighted(c.to_json()):
         print(weight_sentence(model.certificate))
     if c.costs is not None:
         earns = f"{reward_sentence(summary)} " if "reward" in summary else ""

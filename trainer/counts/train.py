@@ -388,7 +388,7 @@ def _summary(model: ModelFile, certificate: Certificate, counts: Counts) -> dict
         "unproved": certificate.unproved, "note": certificate.note, "train_accuracy": certificate.correct / certificate.n,
         "correct": certificate.correct, "n": certificate.n, "features": len(counts.questions.encoding.schema),
         "encoded_features": len(counts.questions), "classes": list(counts.questions.classes), "depth": certificate.depth,
-        "leaves": certificate.leaves, "seconds": certificate.seconds, "solver": certificate.solver,
+        "leaves": certificate.leaves, "count_unit": "rows", "seconds": certificate.seconds, "solver": certificate.solver,
         "solver_version": certificate.solver_version, "version": model.version, "counts": counts.sha256,
         "counted": {"rows": counts.rows, "source": counts.source, "parts": len(counts.parts), "suppress": counts.suppress},
         "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},

@@ -6,15 +6,17 @@ import datetime
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trainer.data.build import LoadReport, useless_columns
-from trainer.data.empty_report import EmptyReport
+from trainer.data.empty_report import EmptyReport, empty_report
 from trainer.data.formats.parquet_file import declared_order
 from trainer.data.formats.raw import RawTable
+from trainer.data.formats.read_file import read_table
 from trainer.data.late_dates import late_dates
 from trainer.data.mixed_units import mixed_units
 from trainer.data.parsing.alike import alike_groups
@@ -126,7 +128,7 @@ def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
         findings += [*_leaks(data, labels, table.profile), *_late(table, data, labels), *_table_findings(table.profile)]
         findings += _mixed_units(data)
     if table.empty is not None and table.built is not None:
-        findings += _emptiness(table.empty, table.built[1])
+        findings += _emptiness(table.empty, *table.built[:2])
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -483,12 +485,22 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
     if n < FEWEST_ROWS:
         return
     required_share = max(LEAK_SHARE, 1 - LEAK_RATIO * (1 - profile.baseline))
+    dates = _dates_of_parts(table)
+    reported: set[str] = set()
     for column, column_profile in zip(table.columns, profile.columns, strict=True):
-        correct, right_by_others = _rows_right_by_value(column, labels)
         few = column_profile.distinct <= max(2 * len(labels.classes), n // ROWS_FOR_EACH_VALUE)
+        # a value in one row is no evidence, and at least 2 * distinct - (n - missing) values are in one row
+        most_right = 2 * (n - column_profile.distinct) - column_profile.missing
+        if not few and max(most_right, column_profile.cut_accuracy * n) < required_share * n:
+            continue
+        correct, right_by_others = _rows_right_by_value(column, labels)
         by_value = (correct if few else right_by_others) >= required_share * n
         if not by_value and column_profile.cut_accuracy < required_share:
             continue
+        source = dates.get(column.name, column.name)
+        if source in reported:
+            continue
+        reported.add(source)
         correct = correct if by_value else round(column_profile.cut_accuracy * n)
         is_coding = by_value and correct == n
         sentence = (
@@ -502,24 +514,45 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
             severity=HIGH,
             figure=f"{correct:,} of {n:,} rows right by this column alone; always the most frequent class: {percent_text(profile.baseline)}",
             sentence=sentence,
-            mend={"column": column.name, "role": "ignored"},
+            mend=_left_out(column.name, table, dates),
             if_nothing="The tree repeats this column. If new rows do not have it before the outcome, the tree cannot be used.",
         )
 
 
-def leak_warning(table: Table, labels: Labels) -> str:
-    """Return a warning about columns that alone give the class of nearly all rows; "" if there are none, or too many cells to look."""
+def _dates_of_parts(table: Table) -> dict[str, str]:
+    """Return the date of each column that was made from a date, such as "paid" for "paid year"."""
+    columns = ColumnParsing.from_json(table.reading).columns if table.reading else {}
+    return {part: name for name, own in columns.items() if own.taken_for == DATE for part in own.names if part != name}
+
+
+def _left_out(name: str, table: Table, dates: Mapping[str, str]) -> dict[str, Any]:
+    """Return the remedy that leaves a column out, or all parts of its date."""
+    if name not in dates:
+        return {"column": name, "role": "ignored"}
+    parts = [part for part in table.names if dates.get(part) == dates[name]]
+    return {"column": dates[name], "columns": parts, "role": "ignored"}
+
+
+def leak_findings(table: Table, labels: Labels, path: str | Path) -> list[IntakeFinding]:
+    """Return what makes accuracy look better than it will be: leaks, copies of rows, telling gaps, late dates.
+
+    Large tables are not searched. The file at `path` is read again only if it has several dates.
+    """
     if not len(table) or len(table) * len(table.columns) > MOST_LEAK_CELLS:
-        return ""
-    leaks = list(_leaks(table, labels, profile(table, labels)))
-    if not leaks:
-        return ""
-    shown = "; ".join(f"'{leak.column}': {leak.figure.partition(' by this')[0]}" for leak in leaks[:SHOWN])
-    more = f"; and {len(leaks) - SHOWN} more" if len(leaks) > SHOWN else ""
-    return (
-        f"A single column gives the class of nearly all rows ({shown}{more}). Was it known before the outcome? "
-        f"If not, leave it out, for example with --ignore '{leaks[0].column}'."
-    )
+        return []
+    described = profile(table, labels)
+    copies = [finding for finding in _table_findings(described) if finding.kind == "equal_rows_across"]
+    found = [*_leaks(table, labels, described), *(finding for finding in copies if finding.severity != LOW)]
+    named = {finding.mend.get("column") for finding in found}
+    gaps = _emptiness(empty_report(table, labels), table, labels)
+    found += [finding for finding in gaps if finding.mend["column"] not in named]
+    if len(set(_dates_of_parts(table).values())) > 1:
+        assert table.reading is not None
+        reading = ColumnParsing.from_json(table.reading)
+        raw = read_table(path, **reading.given.structure)
+        cells = reading.apply(raw, target=labels.name, needed=())
+        found += _late_dates(cells, reading, labels.name, table, labels)
+    return found
 
 
 def _mixed_units(data: Table) -> Iterable[IntakeFinding]:
@@ -538,10 +571,16 @@ def _mixed_units(data: Table) -> Iterable[IntakeFinding]:
 
 
 def _late(table: InspectedTable, data: Table, labels: Labels) -> Iterable[IntakeFinding]:
+    return _late_dates(table.raw, table.reading, table.target, data, labels)
+
+
+def _late_dates(
+    raw: RawTable, reading: ColumnParsing, target: str, data: Table, labels: Labels
+) -> Iterable[IntakeFinding]:
     """Yield a finding for each date that may be known only after the outcome."""
-    rows = np.searchsorted(table.raw.line_numbers, data.row_numbers)
+    rows = np.searchsorted(raw.line_numbers, data.row_numbers)
     feature_names = set(data.names)
-    for date in late_dates(table.raw, table.reading.columns, table.target, rows, labels.codes):
+    for date in late_dates(raw, reading.columns, target, rows, labels.codes):
         if not feature_names.intersection(date.made):
             continue
         yield IntakeFinding(
@@ -566,10 +605,15 @@ def _rows_right_by_value(column: Column, labels: Labels) -> tuple[int, int]:
     return int(largest.sum()), int(largest[largest - 1 > second].sum())
 
 
-def _emptiness(report: EmptyReport, labels: Labels) -> Iterable[IntakeFinding]:
+def _emptiness(report: EmptyReport, table: Table, labels: Labels) -> Iterable[IntakeFinding]:
+    """Yield a finding for each column, and each date, in which empty cells depend on the class."""
+    dates = _dates_of_parts(table)
+    reported: set[str] = set()
     for column in report.columns:
-        if not column.telling:
+        source = dates.get(column.name, column.name)
+        if not column.telling or source in reported:
             continue
+        reported.add(source)
         empty = np.array(column.classes_empty) / sum(column.classes_empty)
         present = np.array(column.classes_present) / sum(column.classes_present)
         label = int(np.abs(empty - present).argmax())
@@ -579,7 +623,7 @@ def _emptiness(report: EmptyReport, labels: Labels) -> Iterable[IntakeFinding]:
             severity=MEDIUM,
             figure=f"'{labels.classes[label]}': {percent_text(float(empty[label]))} where empty, {percent_text(float(present[label]))} elsewhere",
             sentence="Whether the cell is empty depends on the class. Often this comes from how the data were collected.",
-            mend={"column": column.name, "role": "ignored"},
+            mend=_left_out(column.name, table, dates),
             if_nothing="A tree may ask whether the cell is empty. Check that this will be so for new rows.",
         )
 

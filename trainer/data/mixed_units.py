@@ -56,7 +56,10 @@ def mixed_units(table: Table) -> Iterator[MixedUnit]:
     for column in table.columns:
         if column.kind is not ColumnKind.NUMERIC:
             continue
-        rows = np.flatnonzero((column.values > 0) & ~np.isin(column.values, column.schema.special))
+        compared = column.values > 0
+        if column.schema.special:
+            compared &= ~np.isin(column.values, column.schema.special)
+        rows = compared.nonzero()[0]
         if len(rows) < 2 * FEWEST:
             continue
         logs = np.log10(column.values[rows])
@@ -112,7 +115,7 @@ def _above_gap(logs: FloatArray) -> BoolArray | None:
     ordered = np.sort(logs)
     gaps = np.diff(ordered)
     at = int(gaps.argmax())
-    rest = np.delete(gaps, at).max(initial=0.0)
+    rest = max(gaps[:at].max(initial=0.0), gaps[at + 1 :].max(initial=0.0))
     return logs > ordered[at] if gaps[at] >= WIDEST_GAP * rest else None
 
 

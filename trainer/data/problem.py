@@ -17,6 +17,7 @@ from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_filled
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError, closest, list_names
 from trainer.table import ColumnKind, EmptySide, Labels, MissingPolicy, Table
+from trainer.tree.describe import counted_words
 from trainer.tree.empty import filled_schema, settle_empty
 from trainer.tree.nodes import Draft, Tree, grow
 from trainer.tree.shorten import shorten
@@ -195,6 +196,13 @@ class Problem:
         return any(column.missing.any() for column in self.table.columns)
 
     @property
+    def count_unit(self) -> str:
+        """The unit of weights of rows, see `counted_words`."""
+        own = None if self.table.weights is None else {"step": str(self.table.weights.step)}
+        is_balanced = self.quantile_weights is not None and not np.array_equal(self.quantile_weights, self.row_weights)
+        return counted_words({"weights": own, "class_weights": is_balanced})
+
+    @property
     def counting_weights(self) -> CountArray | None:
         """The row weights of quantiles and medians."""
         return self.weights if self.quantile_weights is None else self.quantile_weights
@@ -348,9 +356,10 @@ def balanced_weights(labels: Labels, weights: CountArray | None) -> CountArray:
     sizes = [int(row_weights[labels.codes == k].sum()) for k in range(len(labels.classes))]
     common = math.lcm(*(size for size in sizes if size))
     if common * sum(size > 0 for size in sizes) > MOST_BALANCED:
+        unit = "rows" if weights is None else "steps of weight"
         raise ParameterError(
             {
-                "class_weight": f"classes of {', '.join(map(str, sizes))} rows have no small common weight: balanced weights "
+                "class_weight": f"classes of {', '.join(map(str, sizes))} {unit} have no small common weight: balanced weights "
                 f"would add up to more than {MOST_BALANCED}. Leave some rows out, or give row weights."
             }
         )

@@ -97,6 +97,8 @@ def row_groups(table: Table) -> np.ndarray:
         codes = np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
         # both factors are at most n, so that their product fits in int64
         group = np.unique(group * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
+        if int(group.max(initial=-1)) == len(table) - 1:
+            break  # all rows differ already
     return group.astype(np.int64)
 
 
@@ -125,7 +127,7 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
         distinct=len(levels),
         zeros=0 if categorical else int((values == 0).sum()),
         minimum=float(levels[0]) if numeric else None,
-        median=float(np.median(values)) if numeric else None,
+        median=_median(levels, joint.sum(1)) if numeric else None,
         maximum=float(levels[-1]) if numeric else None,
         edges=edges,
         bars=bars,
@@ -136,6 +138,13 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
         cut_category=category,
         constant=len(levels) < 2 and (len(levels) == 0 or bool(present.all())),
     )
+
+
+def _median(levels: FloatArray, rows: np.ndarray) -> float:
+    """Return the median of values in ascending order, each in as many rows."""
+    until = np.cumsum(rows)
+    places = np.searchsorted(until, [(until[-1] - 1) // 2, until[-1] // 2], side="right")
+    return float(np.mean(levels[places]))
 
 
 def _shortest_cut(low: float, high: float) -> float:
@@ -153,12 +162,16 @@ def _best_cut(joint: np.ndarray, empty_counts: np.ndarray) -> tuple[int | None, 
     total = joint.sum(0)
     left = np.cumsum(joint, axis=0)[:-1]
     candidates: list[tuple[int, int | None, str]] = []
-    for side, low, high in (("right", left, total - left + empty_counts), ("left", left + empty_counts, total - left)):
+    has_empty = bool(empty_counts.any())
+    sides = [("right", left, total - left + empty_counts)]
+    if has_empty:
+        sides.append(("left", left + empty_counts, total - left))
+    for side, low, high in sides:
         if len(left):
             correct = low.max(1) + high.max(1)
             level = int(correct.argmax())
-            candidates.append((int(correct[level]), level, side if empty_counts.any() else ""))
-    if empty_counts.any() and len(joint):
+            candidates.append((int(correct[level]), level, side if has_empty else ""))
+    if has_empty and len(joint):
         candidates.append((int(total.max() + empty_counts.max()), None, "only"))
     if not candidates:
         return None, int((total + empty_counts).max(initial=0)), ""

@@ -248,7 +248,8 @@ def build_as_read(
         _drop_columns(raw, split), target=target, needed=set(target_reading.names(raw.names)) - ignored
     )
     names = [name for name in plain.names if name != target and name not in ignored]
-    mentioned = [name for name in names if name not in raw.names or _is_mentioned(name, mentions)]
+    in_file = set(raw.names)
+    mentioned = [name for name in names if name not in in_file or _is_mentioned(name, mentions)]
     table, labels, report = build(
         plain,
         target=target,

@@ -30,7 +30,7 @@ from trainer.dossier.claim import claim
 from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
 from trainer.evaluate.verdict import base_rate, read_verdict
-from trainer.training.claims import wishes_in_words
+from trainer.training.claims import weight_sentence, wishes_in_words
 from trainer.training.unseen import unseen_words
 from trainer.tree.describe import rules_text, split_text
 from trainer.tree.document import publishable
@@ -190,6 +190,7 @@ def _data(rows: DossierRows, path: Path, name: str) -> dict[str, Any]:
         "training_rows": len(rows.training),
         "unseen_rows": len(rows.unseen),
         "weighted": bool((file.rows or {}).get("weights")),
+        "weights": weight_sentence(file.certificate),
         "target": file.target,
         "classes": [
             {"class": file.tree.classes[k], "rows": int(trained[k] + unseen[k]), "training": int(trained[k]), "unseen": int(unseen[k])}

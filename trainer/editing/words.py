@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trainer.errors import ParameterError
-from trainer.tree.describe import number_text
+from trainer.tree.describe import counted_words, number_text
 from trainer.tree.numbers import MINUS
 
 MOST_REASON = 500  # limit on the characters of a reason
@@ -67,7 +67,7 @@ def check_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str
 def wish_lines(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the wishes of a certificate with their words, prices and reasons ("" for none).
 
-    `price_rows` is None if the price is unknown or errors have costs. `price_words` has the unit of the costs, if there are any.
+    `price_rows` is None if the price is unknown or not in rows. `price_words` has the unit.
     """
     scale, unit = price_scale(certificate)
     lines = []
@@ -86,16 +86,17 @@ def wish_lines(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def price_scale(record: Mapping[str, Any]) -> tuple[float, str | None]:
-    """Return the value of an objective of 1, and the unit of the costs; None if this value is the number of rows."""
+    """Return the value of an objective of 1, and its unit: of costs, or of weights; None if it is the number of rows."""
     costs = record.get("costs")
     worth = (record.get("optimum") or {}).get("objective_cost")
     if worth is None:
-        return record.get("n") or 0, None
+        unit = record.get("count_unit") or counted_words(record)
+        return record.get("n") or 0, None if unit == "rows" else unit
     return float(worth), str(costs["unit"] if costs else record.get("cost_unit") or "")
 
 
 def price_words(price: float | None, unit: str | None = None) -> str:
-    """Return a signed price in rows or a unit of costs: "+9 rows", "+0.5 EUR"; or "price not known"."""
+    """Return a signed price in rows or in `unit`: "+9 rows", "+0.5 EUR", "+9 of weight"; or "price not known"."""
     if price is None:
         return "price not known"
     size = number_text(abs(price), 4)

@@ -17,7 +17,7 @@ from trainer.methods.base import Settings
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
 from trainer.training.metrics import unseen_accuracy
-from trainer.tree.describe import weight_step
+from trainer.tree.describe import is_weighted, weight_step
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import THIN, number_text, points_text
@@ -159,7 +159,7 @@ def training_base_words(tree: Tree, certificate: Mapping[str, Any] | None = None
         return ""
     most = max(range(len(tree.classes)), key=lambda k: root.counts[k])
     words = f"Always the most frequent class, “{tree.classes[most]}”:"
-    if (certificate or {}).get("weights"):
+    if is_weighted(certificate or {}):
         share = points_text(root.counts[most] / root.rows)
         return f"{words} {share}{THIN}% of the weight of the training rows is right."
     return f"{words} {root.counts[most]:,} of {root.rows:,} training rows are right."

@@ -669,11 +669,12 @@ class FlowOCTClassifier(TreeClassifier):
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
         'age up; price down'. Questions whether a cell is empty are not restricted.
-    first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
-        satisfies the side constraints that it supports), or none.
+    first_tree : {'auto', 'cart', 'exact', 'none'}, default 'auto'
+        The tree that the search starts from: a pruned greedy tree (cart), the tree and the bound of the exact
+        search (which satisfies the side constraints that it supports), or none. auto: exact if columns have empty
+        cells, else cart.
     exact_seconds : float from 0 to 86,400, default 5.0
-        How long the exact search may look for the first tree and a bound, with first_tree=exact.
+        How long the exact search may look for the first tree and a bound, with first_tree=exact or auto.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
         'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.
     mip_gap : float from 0 to 1, default 0.0
@@ -733,7 +734,7 @@ class FlowOCTClassifier(TreeClassifier):
         fairness_delta: float = 0.05,
         forbidden_pairs: str | Mapping[str, Any] = "",
         monotone: str | Mapping[str, Any] = "",
-        first_tree: Literal["cart", "exact", "none"] = "cart",
+        first_tree: Literal["auto", "cart", "exact", "none"] = "auto",
         exact_seconds: float = 5.0,
         solver: Literal["auto", "scip", "highs", "gurobi"] = "auto",
         mip_gap: float = 0.0,
@@ -791,11 +792,12 @@ class BendOCTClassifier(TreeClassifier):
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
         'age up; price down'. Questions whether a cell is empty are not restricted.
-    first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
-        satisfies the side constraints that it supports), or none.
+    first_tree : {'auto', 'cart', 'exact', 'none'}, default 'auto'
+        The tree that the search starts from: a pruned greedy tree (cart), the tree and the bound of the exact
+        search (which satisfies the side constraints that it supports), or none. auto: exact if columns have empty
+        cells, else cart.
     exact_seconds : float from 0 to 86,400, default 5.0
-        How long the exact search may look for the first tree and a bound, with first_tree=exact.
+        How long the exact search may look for the first tree and a bound, with first_tree=exact or auto.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
         'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.
     mip_gap : float from 0 to 1, default 0.0
@@ -855,7 +857,7 @@ class BendOCTClassifier(TreeClassifier):
         fairness_delta: float = 0.05,
         forbidden_pairs: str | Mapping[str, Any] = "",
         monotone: str | Mapping[str, Any] = "",
-        first_tree: Literal["cart", "exact", "none"] = "cart",
+        first_tree: Literal["auto", "cart", "exact", "none"] = "auto",
         exact_seconds: float = 5.0,
         solver: Literal["auto", "scip", "highs", "gurobi"] = "auto",
         mip_gap: float = 0.0,
@@ -914,11 +916,12 @@ class OCTClassifier(TreeClassifier):
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
         'age up; price down'. Questions whether a cell is empty are not restricted.
-    first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
-        satisfies the side constraints that it supports), or none.
+    first_tree : {'auto', 'cart', 'exact', 'none'}, default 'auto'
+        The tree that the search starts from: a pruned greedy tree (cart), the tree and the bound of the exact
+        search (which satisfies the side constraints that it supports), or none. auto: exact if columns have empty
+        cells, else cart.
     exact_seconds : float from 0 to 86,400, default 5.0
-        How long the exact search may look for the first tree and a bound, with first_tree=exact.
+        How long the exact search may look for the first tree and a bound, with first_tree=exact or auto.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
         'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.
     mip_gap : float from 0 to 1, default 0.0
@@ -979,7 +982,7 @@ class OCTClassifier(TreeClassifier):
         fairness_delta: float = 0.05,
         forbidden_pairs: str | Mapping[str, Any] = "",
         monotone: str | Mapping[str, Any] = "",
-        first_tree: Literal["cart", "exact", "none"] = "cart",
+        first_tree: Literal["auto", "cart", "exact", "none"] = "auto",
         exact_seconds: float = 5.0,
         solver: Literal["auto", "scip", "highs", "gurobi"] = "auto",
         mip_gap: float = 0.0,
@@ -1032,11 +1035,12 @@ class BinOCTClassifier(TreeClassifier):
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
         'age up; price down'. Questions whether a cell is empty are not restricted.
-    first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
-        satisfies the side constraints that it supports), or none.
+    first_tree : {'auto', 'cart', 'exact', 'none'}, default 'auto'
+        The tree that the search starts from: a pruned greedy tree (cart), the tree and the bound of the exact
+        search (which satisfies the side constraints that it supports), or none. auto: exact if columns have empty
+        cells, else cart.
     exact_seconds : float from 0 to 86,400, default 5.0
-        How long the exact search may look for the first tree and a bound, with first_tree=exact.
+        How long the exact search may look for the first tree and a bound, with first_tree=exact or auto.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
         'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.
     mip_gap : float from 0 to 1, default 0.0
@@ -1094,7 +1098,7 @@ class BinOCTClassifier(TreeClassifier):
         fairness_delta: float = 0.05,
         forbidden_pairs: str | Mapping[str, Any] = "",
         monotone: str | Mapping[str, Any] = "",
-        first_tree: Literal["cart", "exact", "none"] = "cart",
+        first_tree: Literal["auto", "cart", "exact", "none"] = "auto",
         exact_seconds: float = 5.0,
         solver: Literal["auto", "scip", "highs", "gurobi"] = "auto",
         mip_gap: float = 0.0,
@@ -1183,11 +1187,12 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
     monotone : str, default ''
         Columns along which the predicted class may only rise or only fall (classes in their order), for example
         'age up; price down'. Questions whether a cell is empty are not restricted.
-    first_tree : {'cart', 'exact', 'none'}, default 'cart'
-        The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which
-        satisfies the side constraints that it supports), or none.
+    first_tree : {'auto', 'cart', 'exact', 'none'}, default 'auto'
+        The tree that the search starts from: a pruned greedy tree (cart), the tree and the bound of the exact
+        search (which satisfies the side constraints that it supports), or none. auto: exact if columns have empty
+        cells, else cart.
     exact_seconds : float from 0 to 86,400, default 5.0
-        How long the exact search may look for the first tree and a bound, with first_tree=exact.
+        How long the exact search may look for the first tree and a bound, with first_tree=exact or auto.
     solver : {'auto', 'scip', 'highs', 'gurobi'}, default 'auto'
         'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.
     mip_gap : float from 0 to 1, default 0.0
@@ -1263,7 +1268,7 @@ class AcceleratedBendOCTClassifier(TreeClassifier):
         fairness_delta: float = 0.05,
         forbidden_pairs: str | Mapping[str, Any] = "",
         monotone: str | Mapping[str, Any] = "",
-        first_tree: Literal["cart", "exact", "none"] = "cart",
+        first_tree: Literal["auto", "cart", "exact", "none"] = "auto",
         exact_seconds: float = 5.0,
         solver: Literal["auto", "scip", "highs", "gurobi"] = "auto",
         mip_gap: float = 0.0,

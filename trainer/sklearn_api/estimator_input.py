@@ -550,7 +550,7 @@ def _texts(series: nw.Series) -> list[str | None]:
     missing = series.is_null().to_list()
     cells = series.to_list()
     kind = str(series.dtype)
-    if kind in ("Object", "Categorical", "Enum", "Unknown"):
+    if kind in ("Object", "Categorical", "Enum", "Unknown", "Binary"):
         present = [cell for is_null, cell in zip(missing, cells, strict=True) if not (is_null or _is_missing(cell))]
         # declared categories may be of any type, such as the intervals of pandas' cut
         declared = kind in ("Categorical", "Enum")

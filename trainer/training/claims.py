@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
 from trainer.editing.words import in_words, price_scale, price_words, wish_lines
 from trainer.goal import COUNT_GOALS, Goal, score_name, stated_goal
-from trainer.tree.describe import counted_words, number_text, weight_step
+from trainer.tree.describe import counted_words, is_weighted, number_text, weight_step
 from trainer.tree.numbers import THIN, count_words, points_text
 
 PROVED = "Proved optimal"
@@ -26,6 +26,7 @@ SUBTREES_TIP = (
     "Each small subtree is the best possible for the rows that reach it, given the rest of the tree. "
     "That says nothing about how good the whole tree is."
 )
+CLASSES_NAMED = 6  # more class weights are counted, not named
 ROW_DECIMALS = 6  # a price in rows is objective × rows, and the file rounds the objective
 
 Kind = Literal["proved", "wishes", "gap", "heuristic"]
@@ -214,7 +215,7 @@ def objective_words(certificate: Mapping[str, Any]) -> str:
     if certificate.get("costs"):
         priced = " + prices of the columns asked" if certificate.get("column_prices") else ""
         return _cost_words(certificate["costs"]) + priced
-    rows_counted = "the weight of training rows" if certificate.get("weights") else "training rows"
+    rows_counted = "the weight of training rows" if is_weighted(certificate) else "training rows"
     words = f"share of {rows_counted} right − {certificate.get('leaf_penalty') or 0} × leaves"
     penalty = certificate.get("coefficient_penalty")
     words += f" − {penalty} × coefficients" if penalty else ""
@@ -305,8 +306,10 @@ def _included_costs(costs: Mapping[str, Any], priced: bool) -> str:
 
 
 def weight_sentence(certificate: Mapping[str, Any]) -> str:
-    """Describe the row weights of a training, with numbers of rows and weights; "" without a weight column."""
+    """Describe the row weights of a training, with numbers of rows and weights; "" if every row counts once."""
     weights = certificate.get("weights")
+    if certificate.get("class_weights"):
+        return _class_weight_sentence(certificate)
     if not weights:
         return ""
     step = Fraction(weights["step"])
@@ -319,6 +322,26 @@ def weight_sentence(certificate: Mapping[str, Any]) -> str:
     )
     unit = "weights" if step == 1 else f"weights in steps of {number_text(float(step), 4)}"
     words += f" Counts at questions and leaves are {unit}; shares are of weight."
+    error = certificate.get("weight_error")
+    return f"{words} Weights were rounded: no share differs by more than {number_text(error)}." if error else words
+
+
+def _class_weight_sentence(certificate: Mapping[str, Any]) -> str:
+    """Describe the weights of balanced classes, with those of a weight column."""
+    record = certificate["class_weights"]
+    weights = certificate.get("weights")
+    named = [f"{name} {number_text(float(Fraction(weight)), 4)}" for name, weight in record["weights"].items()]
+    if len(named) > CLASSES_NAMED:
+        named[CLASSES_NAMED:] = [count_words(len(named) - CLASSES_NAMED, "more class", "more classes")]
+    row = "a row"
+    if weights:
+        row = f"each {number_text(float(Fraction(weights['step'])), 4)} of {'column ' + repr(weights['column']) if weights['column'] else 'the sample weights'}"
+    words = (
+        f"Classes are balanced: {row} counts as a weight that makes all classes equally heavy ({', '.join(named)}). "
+        f"{count_words(record['rows'], 'training row')} weigh {certificate['n']:,}, and {record['correct_rows']:,} of them, which weigh "
+        f"{certificate['correct']:,}, are right. Counts at questions and leaves are these weights; shares are of weight. "
+        f"Unseen rows count {'by their own weights' if weights else 'once each'}."
+    )
     error = certificate.get("weight_error")
     return f"{words} Weights were rounded: no share differs by more than {number_text(error)}." if error else words
 

@@ -379,6 +379,7 @@ def certify(
         column_prices=price_record(problem, tree),
         costs=None if problem.costs is None else cost_record(problem, problem.costs, tree, bound),
         weights=weight_record(problem, tree),
+        class_weights=class_weight_record(problem, settings, tree),
         weight_error=0.0 if problem.table.weights is None else weight_error(problem.table.weights),
     )
 
@@ -399,6 +400,25 @@ def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
         return None
     correct = int((tree.predict(problem.matrix) == problem.y).sum())
     return {"column": weights.column, "step": str(weights.step), "rows": len(problem.y), "correct_rows": correct}
+
+
+def class_weight_record(problem: Problem, settings: Settings, tree: Tree) -> dict[str, Any] | None:
+    """Return the record of balanced classes for a certificate: what a row counts by its class; None if all rows count once.
+
+    It is per step of weight if rows have weights.
+    """
+    if settings.get("class_weight") != "balanced" or problem.quantile_weights is None:
+        return None
+    plain, weighted = (
+        np.bincount(problem.y, weights, minlength=problem.n_classes).astype(np.int64).tolist()
+        for weights in (problem.quantile_weights, problem.row_weights)
+    )
+    correct = int((tree.predict(problem.matrix) == problem.y).sum())
+    counted = zip(problem.labels.classes, weighted, plain, strict=True)
+    factors = {name: str(Fraction(weight, rows)) for name, weight, rows in counted if rows}
+    if set(factors.values()) == {"1"}:
+        return None
+    return {"weights": factors, "rows": len(problem.y), "correct_rows": correct}
 
 
 def price_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:

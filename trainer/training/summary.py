@@ -12,6 +12,7 @@ from trainer.methods.base import Solution
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
 from trainer.training.metrics import unseen_accuracy
+from trainer.tree.describe import counted_words
 from trainer.tree.file import ModelFile
 
 
@@ -35,6 +36,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
             "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
             "correct": certificate.correct,
             "n": certificate.n,
+            "count_unit": counted_words(model.certificate),
             "features": len(problem.table.columns),
             "missing": {column.name: str(column.missing) for column in problem.table.schema},
             "encoded_features": solution.encoded_features,

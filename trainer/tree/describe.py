@@ -24,6 +24,7 @@ __all__ = [
     "category_text",
     "counted_words",
     "headline",
+    "is_weighted",
     "leaf_text",
     "number_text",
     "path_in_words",
@@ -73,8 +74,18 @@ def weight_step(certificate: Mapping[str, Any]) -> float:
     return float(Fraction((certificate.get("weights") or {}).get("step", "1")))
 
 
+def is_weighted(certificate: Mapping[str, Any]) -> bool:
+    """Return True if the nodes and the training rows of a model count weights: those of a column, or of classes."""
+    return bool(certificate.get("weights") or certificate.get("class_weights"))
+
+
 def counted_words(certificate: Mapping[str, Any]) -> str:
-    """Return the unit of the counts of a model, to follow a number: "rows", "of weight", "steps of weight 0.5"."""
+    """Return the unit of the counts of nodes and training rows, to follow a number: "rows", "of weight"."""
+    return "of weight" if certificate.get("class_weights") else row_words(certificate)
+
+
+def row_words(certificate: Mapping[str, Any]) -> str:
+    """Return the unit of counts without class weights, to follow a number: "rows", "of weight", "steps of weight 0.5"."""
     weights = certificate.get("weights")
     if not weights:
         return "rows"

@@ -76,19 +76,16 @@ def changes(session: WorkbenchSession, base: Tree, tree: Tree) -> dict[str, Any]
         return {"rows": None, "why": "The version has other columns or classes."}
     before = base.predict(problem.matrix)
     after = tree.predict(problem.matrix)
-    weights = problem.row_weights
     y = problem.y
     moved = before != after
     classes = problem.labels.classes
     lines = []
     for actual, a, b in np.unique(np.column_stack((y, before, after))[moved], axis=0).tolist():
         rows = moved & (y == actual) & (before == a) & (after == b)
-        lines.append(
-            {"actual": classes[actual], "from": classes[a], "to": classes[b], "rows": int(weights[rows].sum())}
-        )
-    right = int(weights[moved & (after == y)].sum())
-    wrong = int(weights[moved & (before == y)].sum())
-    return {"rows": int(weights[moved].sum()), "now_right": right, "now_wrong": wrong, "by_class": lines}
+        lines.append({"actual": classes[actual], "from": classes[a], "to": classes[b], "rows": int(rows.sum())})
+    right = int((moved & (after == y)).sum())
+    wrong = int((moved & (before == y)).sum())
+    return {"rows": int(moved.sum()), "now_right": right, "now_wrong": wrong, "by_class": lines}
 
 
 def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Monitor, partial: Emit) -> dict[str, Any]:

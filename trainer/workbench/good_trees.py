@@ -151,7 +151,7 @@ class GoodRecord:
             "rows": self._part("rows", self._rows),
             "trees": self._part("trees", self._list_trees) or [],
         }
-        record["differ"] = self.differ
+        record |= {"differ": self.differ, "count_unit": self.problem.count_unit}
         if record["count"] and record["count"] <= self.request.ballot:
             schema = self.problem.table.schema
             record["ballot"] = self._part("ballot", lambda: ballot_record(self.bench, self.good, schema))

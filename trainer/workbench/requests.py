@@ -371,9 +371,9 @@ class WorkbenchSession:
 
     @property
     def unit(self) -> str:
-        """The unit of prices: rows, or the unit of the costs."""
+        """The unit of prices: rows, weights, or the unit of the costs."""
         costs = self.problem.costs
-        return "rows" if costs is None else costs.matrix.unit or "costs"
+        return self.problem.count_unit if costs is None else costs.matrix.unit or "costs"
 
     def price_record(self, price: Fraction) -> dict[str, float]:
         """Convert a price from searched weight to a share of the objective, and to rows or the unit of the costs."""

@@ -44,9 +44,9 @@ def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
         stops = stops[np.unique(np.linspace(0, len(stops) - 1, min(len(stops), MOST_VALUES)).astype(int))]
         counts = np.zeros((len(stops) + 1, len(tree.classes)), np.int64)
         present = rows[~empty]
-        np.add.at(counts, (np.searchsorted(stops, values), problem.y[present]), problem.row_weights[present])
+        np.add.at(counts, (np.searchsorted(stops, values), problem.y[present]), 1)
         without = np.zeros(len(tree.classes), np.int64)
-        np.add.at(without, problem.y[rows[empty]], problem.row_weights[rows[empty]])
+        np.add.at(without, problem.y[rows[empty]], 1)
         spread_by_place[place] = {
             "column": name,
             "values": [decimal_text(v) for v in stops.tolist()],

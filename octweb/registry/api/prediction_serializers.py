@@ -43,7 +43,9 @@ class CertificateStatusSerializer(serializers.Serializer):
         child=serializers.CharField(), required=False, help_text="in words, where there are some"
     )
     price_rows = serializers.FloatField(
-        required=False, allow_null=True, help_text="what all wishes together cost, in rows"
+        required=False,
+        allow_null=True,
+        help_text="what all wishes together cost, in rows; null: not known, or rows have weights or answers costs",
     )
 
 

@@ -59,7 +59,7 @@ class WishSerializer(serializers.Serializer):
     words = serializers.CharField()
     price_rows = serializers.FloatField(
         allow_null=True,
-        help_text="objective gained by removing this wish alone, in rows; null: not known, or answers have costs",
+        help_text="objective gained by removing this wish alone, in rows; null: not known, or rows have weights or answers costs",
     )
     price_words = serializers.CharField(help_text="the same with its unit, which is that of the costs if there are any")
     reason = serializers.CharField(allow_blank=True)
@@ -186,7 +186,7 @@ class ModelDetailSerializer(ModelSerializer):
     )
     wishes = serializers.SerializerMethodField()
     price_rows = serializers.SerializerMethodField(
-        help_text="objective that all wishes together cost, in rows; null: no wishes, or not known"
+        help_text="objective that all wishes together cost, in rows; null: no wishes, not known, or rows have weights or answers costs"
     )
     target = serializers.SerializerMethodField()
     classes = serializers.SerializerMethodField()

@@ -25,7 +25,7 @@ from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import TrainerError
 from trainer.goal import Goal
 from trainer.table import ColumnKind, Labels
-from trainer.tree.describe import weight_step
+from trainer.tree.describe import counted_words, weight_step
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import number_text
 
@@ -157,11 +157,12 @@ def check_claim(model: TreeModel) -> Check | None:
     predicted = file.tree.predict(rows.matrix[rows.training])
     objective: float | None = _objective(model, file.tree.n_leaves, rows, predicted)
     cost = _check_cost(file, rows, predicted)
-    result_words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
+    right = f"{correct:,} of {n:,} {counted_words(file.certificate)} correct"
+    result_words = f"{right}, objective {objective:.6g}"
     # the objective counts the weights of copies, so it is not in the unit of the costs
     if file.certificate.get("costs"):
         objective = None
-        result_words = f"{correct:,} of {n:,} rows correct" + ("" if cost is None else f", {cost[1]}")
+        result_words = right + ("" if cost is None else f", {cost[1]}")
     if not rows.same:
         return Check(
             agrees=False, correct=correct, n=n, objective=objective,
@@ -169,7 +170,7 @@ def check_claim(model: TreeModel) -> Check | None:
         )  # fmt: skip
     claimed = file.metrics.get("train") or {}
     if (claimed.get("correct", correct), claimed.get("n", n)) != (correct, n):
-        claim_words = f"the file says {claimed['correct']:,} of {claimed['n']:,} rows correct"
+        claim_words = f"the file says {claimed['correct']:,} of {claimed['n']:,} correct"
         return Check(
             agrees=False, correct=correct, n=n, objective=objective,
             sentence=f"no: {claim_words}, running its tree gives {correct:,} of {n:,}",

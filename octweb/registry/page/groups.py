@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from octweb.core.files import local_path
+from octweb.datasets.stored import raw_columns
 from octweb.registry.page.scene import ModelScene
+from trainer.data.parsing import ColumnParsing
+from trainer.data.parsing.cells import Cells
+from trainer.errors import DataError
 from trainer.evaluate.groups import FEWEST, group_rows
+from trainer.table import ColumnKind
 from trainer.tree.render.palette import swatch
 
 
@@ -25,7 +26,7 @@ def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
         return []
     used_names = {scene.tree.schema[j].name for j in scene.tree.used_columns}
     return [
-        {"name": c["name"], "asked": c["name"] in used_names, "role": c.get("role", "feature")}
+        {"name": c["name"], "asked": c["name"] in used_names, "role": c.get("role", "feature"), "kind": c.get("kind")}
         for c in dataset.columns
         if c.get("role") != "target" and c["name"] != scene.file.target
     ]
@@ -40,11 +41,10 @@ def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
     if record is None or scene.rows is None or not len(scene.part(part)):
         return None
     at = scene.part(part)
-    values = _column(scene, column)
-    if values is None:
+    own = _column(scene, record)
+    if own is None:
         return None
-    ranks = next((c.ranks for c in scene.tree.schema if c.name == column), ())
-    labels, codes = group_rows(values[at], ranks)
+    labels, codes = group_rows(own.values[at], own.ranks)
     classes = len(scene.tree.classes)
     rows_by_group = []
     small = 0
@@ -90,37 +90,29 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
     }
 
 
-def _column(scene: ModelScene, name: str) -> np.ndarray | None:
-    """Return a column of the data set for the rows of the model, or None if unreadable.
+class _GroupColumn(NamedTuple):
+    """A column of the data set for the rows of the model: float64, or objects with None for missing values.
 
-    It is float64, or objects with None for missing values.
+    `ranks` are the words of the numbers 1, 2, 3.
     """
+
+    values: np.ndarray
+    ranks: tuple[str, ...]
+
+
+def _column(scene: ModelScene, record: dict[str, Any]) -> _GroupColumn | None:
+    """Read a column as the data set reads it. None if it is unreadable."""
     assert scene.rows is not None
-    for j, schema in enumerate(scene.tree.schema):
-        if schema.name == name and schema.ranks:
-            return scene.rows.matrix[:, j]  # the file has words
+    name = record["name"]
     dataset = scene.model.dataset
+    reading = ColumnParsing.from_json(dataset.reading)
     try:
-        stored = pq.read_table(local_path(dataset.file), columns=[name]).column(0)
-    except (OSError, KeyError, IndexError, pa.ArrowException):
+        raw = raw_columns(dataset, reading.sources([name]) - {name} or {name})  # the source of a part of a date
+        cells = Cells.of(reading.apply(raw, needed=()).column(name))
+    except (DataError, KeyError):
         return None
-    record = next(c for c in dataset.columns if c["name"] == name)
-    numbers = scene.rows.numbers - 1
-    if record.get("kind") == "categorical":
-        texts = np.array(stored.cast(pa.string()).to_pylist(), dtype=object)
-        return np.array([None if t is None or t == "" else t for t in texts[numbers]], dtype=object)
-    return _as_numbers(stored)[numbers]
-
-
-def _as_numbers(stored: pa.ChunkedArray) -> np.ndarray:
-    """Return a column of numbers or texts as float64. Texts that are not numbers become NaN."""
-    if pa.types.is_string(stored.type) or pa.types.is_large_string(stored.type):
-        return np.array([_number(t) for t in stored.to_pylist()], np.float64)
-    return pc.cast(stored, pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
-
-
-def _number(text: str | None) -> float:
-    try:
-        return float(text) if text else float("nan")
-    except ValueError:
-        return float("nan")
+    index = cells.index[scene.rows.numbers - 1]
+    if record.get("kind") == ColumnKind.CATEGORICAL:
+        words = [None if is_missing else word for word, is_missing in zip(cells.words, cells.missing, strict=True)]
+        return _GroupColumn(np.array(words, dtype=object)[index], ())
+    return _GroupColumn(cells.floats()[index], reading.columns[name].ranks if name in reading.columns else ())

@@ -11,7 +11,7 @@ from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.registry.page.scene import TRAINING, ModelScene
 from trainer.table import ColumnKind, EmptySide
 from trainer.training import single_leaf
-from trainer.tree.describe import counted_words, headline, number_text, split_text
+from trainer.tree.describe import counted_words, headline, is_weighted, number_text, split_text
 from trainer.tree.idle import idle_questions
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import column_number
@@ -40,7 +40,7 @@ def node_facts(scene: ModelScene) -> dict[str, Any]:
         "rows": v.rows,
         "all": tree.nodes[0].rows,
         "counted": len(scene.reaching(v.id, TRAINING))
-        if scene.rows is not None and scene.rows.weights is not None
+        if scene.rows is not None and is_weighted(scene.file.certificate)
         else None,
         "unit": counted_words(scene.file.certificate),
         "title": headline(tree, v),

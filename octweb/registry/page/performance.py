@@ -21,7 +21,7 @@ from trainer.training.claims import (
 )
 from trainer.training.metrics import unseen_accuracy
 from trainer.training.unseen import unseen_words
-from trainer.tree.describe import counted_words, number_text, weight_step
+from trainer.tree.describe import counted_words, number_text, row_words, weight_step
 from trainer.tree.render.palette import swatch
 
 FOLDS = "folds"
@@ -89,7 +89,7 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
         ],
         "rows": [
             {
-                "words": f"{counted_words(scene.file.certificate)}, {part_cost['rows']:,} {words}"
+                "words": f"{row_words(scene.file.certificate)}, {part_cost['rows']:,} {words}"
                 if "rows" in part_cost
                 else words,
                 "n": part_cost["n"],
@@ -181,12 +181,18 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
             filter(None, (unseen_words(scene.file) * (part != TRAINING), weight_sentence(scene.file.certificate)))
         ),
         "shares_over": _shares_over(scene),
-        "counted": counted_words(scene.file.certificate),
+        "counted": _count_unit(scene, part),
         "baseline": int(by_class.max()) / n if n else None,
         "majority": classes[int(by_class.argmax())],
         "opens": part in scene.parts,
         "many": len(classes) > 6,
     }
+
+
+def _count_unit(scene: ModelScene, part: str) -> str:
+    """Return the unit of `confusion`: only the training counts of the file have class weights."""
+    from_file = part == TRAINING and not (len(scene.part(part)) and scene.rows is not None)
+    return counted_words(scene.file.certificate) if from_file else row_words(scene.file.certificate)
 
 
 def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | None:

@@ -16,6 +16,7 @@ from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.page.scene import ModelScene
 from trainer.methods.base import stated_penalty
 from trainer.tree.changes import tree_changes
+from trainer.tree.describe import counted_words
 from trainer.tree.numbers import count_words, percent_text
 
 SHOWN = 30
@@ -41,6 +42,7 @@ def version_records(scene: ModelScene) -> list[dict[str, Any]]:
                 "claims": claim_badges(model),
                 "what": ", ".join([title_of(model.method), *_settings(dict(file.parameters))]),
                 "wrong": train["n"] - train["correct"] if train.get("n") else None,
+                "counted": counted_words(file.certificate),
                 "here": model.pk == scene.model.pk,
             }
         )

@@ -67,7 +67,7 @@ class Ids(NamedTuple):
     @property
     def first(self) -> str:
         """Id of the first row. The last eight digits count the rows."""
-        return f"{self.prefix}{0:08x}"
+        return self.prefix + "0" * ID_DIGITS
 
     def texts(self) -> list[str]:
         return [f"{self.prefix}{i:08x}" for i in range(self.rows)]
@@ -104,8 +104,8 @@ class Recorder:
         now = time.time_ns()
         first = new_id(now)
         # the columns exist; with the default mode, which checks them, 1,000 rows take twice as long
-        cells = matrix.take(self._used, 1, mode="clip")
-        body = self.rows_body(Origin(api, caller, now), first, cells, leaves)
+        cells = matrix.take(self._used, 1, None, "clip")
+        body = self.rows_body(api, caller, now, first, cells, leaves)
         WRITER.append(FrameKind.ROWS, body, len(leaves), self.schema)
         text = first.hex()  # as a UUID, whose class takes longer
         return Ids(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:-ID_DIGITS]}", len(leaves))
@@ -118,14 +118,15 @@ class Recorder:
         )
 
     def rows_body(
-        self, origin: Origin, first: bytes, cells: FloatArray, leaves: CodeArray
+        self, api: str, caller: Caller, at: int, first: bytes, cells: FloatArray, leaves: CodeArray
     ) -> tuple[bytes, bytes, Buffer, Buffer]:
         """Return the body of a frame of answered rows, in parts.
 
-        `first` is the id of the first row. `cells` are the cells that the tree tests.
+        `at` is the time of the answers in ns since 1970, and `first` the id of the first row. `cells` are the cells
+        that the tree tests.
         """
-        texts = _json_texts(origin.caller)
-        head = ROWS_HEAD.pack(self._sha256, self._model, first, origin.at, _API_NUMBERS[origin.api], len(texts))
+        texts = _json_texts(caller)
+        head = ROWS_HEAD.pack(self._sha256, self._model, first, at, _API_NUMBERS[api], len(texts))
         return head, texts, cells, leaves
 
     def refused_body(self, origin: Origin, key: bytes, error: RowError) -> bytes:

@@ -18,6 +18,7 @@ from octweb.registry.page import performance
 from octweb.registry.page.node import path_rules
 from octweb.registry.page.scene import UNSEEN, ModelScene
 from trainer.errors import TrainerError
+from trainer.training.claims import price_of_wishes
 from trainer.tree.numbers import THIN, points_text
 
 ChecklistState = Literal["holds", "open", "cannot be said"]
@@ -159,9 +160,10 @@ def _wishes(reviewed: ReviewedModel) -> ChecklistItem:
         return _make_item("wishes", "holds", "The tree keeps no wishes.")
     lines = [f"{wish['words']} ({wish['reason'] or 'no reason'})" for wish in claim.wishes]
     words = f"{'; '.join(lines)}. On training rows all together cost {claim.price_words}."
-    if claim.price_rows is None:
+    price = price_of_wishes(model_file(reviewed.model).certificate)
+    if price.least is None or not price.proved:
         return _make_item("wishes", "cannot be said", words, "proof")
-    unexplained = claim.price_rows > 0 and not all(wish["reason"] for wish in claim.wishes)
+    unexplained = price.least > 0 and not all(wish["reason"] for wish in claim.wishes)
     return _make_item("wishes", "open" if unexplained else "holds", words, "proof")
 
 

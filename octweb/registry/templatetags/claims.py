@@ -40,6 +40,12 @@ def verdict_of(model: TreeModel) -> TreeVerdict | None:
 
 
 @register.simple_tag
+def count_word(model: TreeModel, many: str = "rows") -> str:
+    """Return what the counts of nodes are: `many`, or "weight" if rows or classes have weights."""
+    return "weight" if claims.weights_of(model) else many
+
+
+@register.simple_tag
 def weights_of(model: TreeModel) -> str:
     """Describe the weights of training rows. "" without weights."""
     return claims.weights_of(model)

@@ -12,6 +12,7 @@ from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from octweb.core.models import Membership, Team
 from octweb.core.ownership import Deletable
 from octweb.datasets.models import Dataset
 from octweb.experiments.board import status_of
@@ -33,6 +34,19 @@ def test_first_rows_of_a_list_are_read_from_an_index(model, owner, staff):
         plan = model.objects.visible_to(user)[:30].explain()
         assert f"{model._meta.model_name}_{name}" in plan
         assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize("model", KINDS, ids=lambda model: model.__name__)
+def test_list_of_a_member_is_read_from_an_index(model, owner, staff):
+    """The conditions of teams compare columns of the index, so that no row of another user is read."""
+    team = Team.objects.create(name="Risk")
+    Membership.objects.create(team=team, user=owner, role="reader")
+    plan = model.objects.visible_to(owner)[:30].explain()
+    assert f"{model._meta.model_name}_of_" in plan
+    assert "TEMP B-TREE" not in plan
+    index = next(i for i in model._meta.indexes if i.name.endswith("_of_all"))
+    column = model.TEAM_PATH.partition("__")[0]
+    assert not column or {"owner", column} <= set(index.fields)
 
 
 @pytest.mark.parametrize("sort", ["newest", "runs"])

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection, transaction
 
 from octweb.core.deleting import purge
 from octweb.core.spool import WRITER
-from octweb.decisions import adding, collecting, erasing
+from octweb.decisions import adding, collecting, erasing, replaying
 from octweb.decisions.audited import audit_decisions
 from octweb.decisions.exporting import export_chain
 from octweb.decisions.models import Block, ChainEntry, Kind
@@ -122,6 +123,23 @@ def test_replay_is_the_same_bit_for_bit(chain):
     assert replay("small-cart", "2020-01-01", 100) == (29, [str(entry.key)])
 
 
+def test_a_sample_is_replayed_once_a_day(chain, recorded, monkeypatch, caplog):
+    monkeypatch.setattr(replaying, "SAMPLE", 7)
+    monkeypatch.setattr(replaying._Daily, "done", None)
+    now = datetime.now(UTC)
+    replaying.replay_daily(now)
+    replaying.replay_daily(now)
+    monkeypatch.setattr(replaying._Daily, "done", None)  # another worker
+    replaying.replay_daily(now)
+    (record,) = ChainEntry.objects.filter(kind="replayed")
+    assert (json.loads(record.payload)["same"], json.loads(record.payload)["different"]) == (7, [])
+    assert caplog.text == ""
+    TreeModel.objects.filter(pk=recorded.pk).update(sha256="0" * 64)
+    replaying.replay_daily(now + timedelta(days=1))
+    assert sum(key in caplog.text for key in chain) == 7
+    assert len(replay("", "", 1000).different) == 30
+
+
 def mutations(lines, rng):
     """Yield changed copies of an exported chain, each with the name of its change."""
     entries = [i for i, line in enumerate(lines) if line["type"] == "entry"]
@@ -192,6 +210,20 @@ def test_every_mutation_of_the_database_is_refuted(chain, recorded, count):
                 assert audit_decisions().problems
                 transaction.set_rollback(True)
     assert audit_decisions().problems == []
+
+
+def test_audit_of_a_model_or_of_late_blocks_skips_other_content(chain, recorded, capsys):
+    exported()
+    names = [f"--model={recorded.family.name}", "--since=2026-01-01"]
+    call_command("audit", "--decisions", *names, "--json")
+    assert json.loads(capsys.readouterr().out)["checked"] == 30
+    ChainEntry.objects.filter(number=5).update(salt="0" * 32)
+    last = Block.objects.last()
+    for own, found in (({}, 1), ({"since": last.last_at}, 0), ({"since": last.last_at + 1}, 0), ({"models": []}, 0)):
+        assert len(audit_decisions(**own).problems) == found
+    for options in (["--decisions", "--since=2026-13-01"], ["--decisions", "--model=nobody"], ["--since=2026-01-01"]):
+        with pytest.raises(CommandError):
+            call_command("audit", *options)
 
 
 @pytest.mark.parametrize(

@@ -514,3 +514,27 @@ def test_groups_by_ranks_have_the_words(owner):
     scene = scene_of(trained_on(table, owner, depth=1), owner)
     for column, names in (("level", ["low", "mid", "high"]), ("other", ["low", "mid"])):
         assert [g["label"] for g in groups.groups(scene, column, "training")["groups"]] == names
+
+
+def test_groups_by_columns_without_training_are_read_like_the_table(owner):
+    """The columns that the training left out have ranks, dates, prices and truths, like features."""
+    days = [f"{11 + 11 * (i % 2)}.{1 + i % 3:02d}.202{i // 200}" for i in range(400)]
+    lines = [
+        f"{i / 2};{['low', 'mid', 'high'][i % 2]};{days[i]};{i % 4},50 €;{['true', 'false'][i % 2]};T{i % 5};{'no' if i % 3 else 'yes'}"
+        for i in range(400)
+    ]
+    for ignore in (["level", "day", "price", "flag", "town"], []):
+        table = datasets.create(
+            owner=owner, file=io.BytesIO("\n".join(["n;level;day;price;flag;town;answer", *lines, ""]).encode()),
+            source_name="t.csv", name="t", reading=ReadOptions(given={"kinds": {"level": "ranks:low<mid<high"}}),
+            choice=datasets.ColumnChoice(target="answer", ignore=ignore),
+        )  # fmt: skip
+        scene = scene_of(trained_on(table, owner, share=0, depth=1), owner)
+        for column, labels in (
+            ("level", ["low", "mid"]), ("day month", ["1", "2", "3"]), ("price", ["0.5", "1.5", "2.5", "3.5"]),
+            ("flag", ["0", "1"]), ("town", ["T0", "T1", "T2", "T3", "T4"]),
+        ):  # fmt: skip
+            found = groups.groups(scene, column, "training")["groups"]
+            assert [(group["label"], group["rows"]) for group in found] == [
+                (label, pytest.approx(400 / len(labels), abs=1)) for label in labels
+            ], (column, ignore)

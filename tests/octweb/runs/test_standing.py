@@ -8,8 +8,9 @@ import re
 import pytest
 from django.utils import timezone
 
+from octweb.runs.incumbents import incumbents
 from octweb.runs.models import TrainingRun
-from octweb.runs.standing import standing
+from octweb.runs.standing import count_unit, standing
 from trainer.registry import get
 
 
@@ -38,9 +39,19 @@ def test_bound_below_one_row_says_no_tree_is_right_more_often():
     assert text.endswith("No tree of the search gets more right.")
 
 
-def test_weights_are_not_called_rows():
-    text = sentences(weight="w", progress={"bound": 0.9}, tree=record(337, 175, incumbent=0.62))
+@pytest.mark.parametrize("weighted", [{"weight": "w"}, {"parameters": {"goal": "balanced"}}])
+def test_weights_are_not_called_rows(weighted):
+    text = sentences(**weighted, progress={"bound": 0.9}, tree=record(337, 175, incumbent=0.62))
     assert text.startswith("Right for 65.8\u202f% of the weight of the training rows with four leaves.")
+
+
+def test_new_best_trees_of_weighted_rows_count_weight():
+    records = [
+        record(right, 9, line=k, t=k, incumbent=0.5 + k / 10, columns=[], classes=[]) for k, right in enumerate((4, 7))
+    ]
+    newest, first = incumbents(records, count_unit(TrainingRun(parameters={"class_weight": "balanced"})))
+    assert (newest["unit"], newest["change"], first["change"]) == ("of weight", "+3 of weight", "first tree")
+    assert incumbents(records)[0]["change"] == "+3 rows"
 
 
 def test_closed_gap_is_proved():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import random
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +14,7 @@ import pytest
 from trainer.data.build import build
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.read_file import read_table
+from trainer.data.parsing.cells import MARKS, NUMBER, Cells
 from trainer.data.parsing.infer import guess_target, infer
 from trainer.errors import DataError
 from trainer.table import ColumnKind
@@ -100,3 +105,39 @@ def test_text_that_is_no_utf8_makes_a_parquet_file_damaged(tmp_path):
     pq.write_table(pa.table({"a": words, "b": [1, 2]}), tmp_path / "odd.parquet")
     with pytest.raises(DataError, match="damaged"):
         read_table(tmp_path / "odd.parquet")
+
+
+def test_numbers_are_found_as_by_their_notation():
+    """The quick way for plain numbers finds the same words and values as the pattern of numbers."""
+    rng = random.Random(0)
+    parts = [
+        "0",
+        "1",
+        "9",
+        ".",
+        "-",
+        "+",
+        "e",
+        "E",
+        "5",
+        "inf",
+        "nan",
+        "x",
+        "1e5",
+        "0x1",
+        "e000001",
+        "1e400",
+        "\u0663",
+        "1,5",
+        "NA",
+        "",
+    ]
+    for _ in range(1000):
+        words = ["".join(rng.choices(parts, k=rng.randint(0, 4))) for _ in range(rng.randint(1, 4))]
+        cells = Cells.of(pa.array(words))
+        expected = [re.search(NUMBER, word) is not None and math.isfinite(float(word)) for word in cells.words]
+        assert cells.numbers.tolist() == expected, words
+        assert [v for v, own in zip(cells.floats(), expected, strict=True) if own] == [
+            float(word) for word, own in zip(cells.words, expected, strict=True) if own
+        ]
+        assert cells.marks.tolist() == [word in ("", *MARKS) for word in cells.words]

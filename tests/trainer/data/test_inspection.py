@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import warnings
 from decimal import Decimal
 
@@ -19,7 +20,7 @@ import trainer
 from trainer.check.recount.check import verify
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspect_table import inspect, inspect_raw
-from trainer.data.inspection import leak_warning, tree_warnings
+from trainer.data.inspection import leak_findings, tree_warnings
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.infer import may_number_rows, numbers_rows
@@ -246,6 +247,9 @@ def test_iris_with_its_id_trains_without_it(tmp_path):
         ("é", "e\u0301", "É"),
         ("1", "1.0", "1e0"),
         ("x y", "x  y", "X Y"),
+        ("10-20", "10\u201320", "10\u201220"),
+        ("it's", "it\u2019s", "IT\u02bcS"),
+        ("-5", "\u22125", "-5.0"),
     ],
 )
 def test_words_that_look_alike_are_one_group(words):
@@ -589,6 +593,11 @@ def test_index_of_dates_is_left_out(tmp_path, ending):
         (b'{"a": [1, 2]}', "JSON"),
         (b"$FL2@(#) SPSS DATA FILE", "SPSS"),
         (b"<stata_dta><header>", "Stata"),
+        (b"r\x02\x01\x00\x03\x00", "Stata"),
+        (bytes(12) + b"\xc2\xea\x81\x60\xb3\x14", "SAS"),
+        (gzip.compress(b"RDX3\nX\n\x00\x00", mtime=0), "R workspace"),
+        (gzip.compress(b"X\n\x00\x00\x00\x03", mtime=0), "R object"),
+        (b"Obj\x01\x04\x16avro", "Avro"),
         (b"\x80\x04\x95\x00", "pickle"),
     ],
 )
@@ -596,6 +605,12 @@ def test_files_of_other_tools_are_named(tmp_path, content, words):
     (tmp_path / "t.dat").write_bytes(content)
     with pytest.raises(DataError, match=f"is not a table but .*{words}"):
         inspect(tmp_path / "t.dat", target="y")
+
+
+@pytest.mark.parametrize("name", ["orchid", "RDX", "x", "Obj", "q"])
+def test_name_like_the_start_of_another_format_is_read(tmp_path, name):
+    path = table_of(tmp_path / "t.csv", **{name: MEASURES["repeats"]})
+    assert load(path, target="y")[0].names == (name, "size")
 
 
 def test_estimator_warns_of_row_counter_and_look_alike_classes():
@@ -710,17 +725,45 @@ def test_class_of_one_row_is_found(tmp_path):
     assert own.figure == "one class with one row: Total"
 
 
-def test_leak_warning_names_columns_and_rows(tmp_path):
+def test_leak_findings_name_column_figure_and_remedy(tmp_path):
     path = tmp_path / "rows.csv"
-    lines = [f"{i % 7},{'XY'[i % 3 == 0]},{'' if i % 3 else '2025-01-05'},{'bg'[i % 3 == 0]}" for i in range(60)]
-    path.write_text("\n".join(["age,code,closed,outcome", *lines]) + "\n")
+    lines = [f"{i % 7},{'XY'[i % 3 == 0]},{'bg'[i % 3 == 0]}" for i in range(60)]
+    path.write_text("\n".join(["age,code,outcome", *lines]) + "\n")
     table, labels, _ = load(path, target="outcome", ignore=[])
-    words = leak_warning(table, labels)
-    assert "'code': 60 of 60 rows right" in words
-    assert "--ignore 'code'" in words
-    assert "'age'" not in words
-    kept, labels, _ = load(path, target="outcome", ignore=["code", "closed"])
-    assert leak_warning(kept, labels) == ""
+    leak, copies = leak_findings(table, labels, path)
+    assert (leak.kind, leak.column, leak.mend) == ("leak", "code", {"column": "code", "role": "ignored"})
+    assert leak.figure.startswith("60 of 60 rows right")
+    assert (copies.kind, copies.figure) == ("equal_rows_across", "46 of 60 rows repeat another one")
+    kept, labels, _ = load(path, target="outcome", ignore=["code"])
+    assert {finding.kind for finding in leak_findings(kept, labels, path)} == {"equal_rows_across"}
+
+
+def test_leak_of_a_date_leaves_out_all_its_parts(tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = [(i, f"{2021 + 3 * (i % 3 == 0)}-{1 + i % 12:02d}-{1 + i % 28:02d}", "bg"[i % 3 == 0]) for i in range(60)]
+    path.write_text("\n".join(["n,settled,outcome", *(f"{i % 17}.{i},{day},{y}" for i, day, y in rows)]) + "\n")
+    table, labels, _ = load(path, target="outcome", ignore=[])
+    (leak,) = (finding for finding in leak_findings(table, labels, path) if finding.kind == "leak")
+    assert leak.column.startswith("settled ")
+    assert leak.mend["column"] == "settled"
+    assert set(leak.mend["columns"]) == {name for name in table.names if name.startswith("settled ")}
+    kept, labels, _ = load(path, target="outcome", ignore=[leak.mend["column"]])
+    assert kept.names == ("n",)
+    assert not leak_findings(kept, labels, path)
+
+
+def test_leak_findings_include_late_dates_and_telling_gaps(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = []
+    for i in range(120):
+        is_bad = i % 3 == 0
+        closed = f"2024-02-{1 + i % 27:02d}" if is_bad else ""
+        score = "" if is_bad and i % 2 else f"{i % 11}.{i}"
+        lines.append(f"2024-01-{1 + i % 27:02d},{closed},{score},{'bad' if is_bad else 'good'}")
+    path.write_text("\n".join(["opened,closed,score,outcome", *lines]) + "\n")
+    table, labels, _ = load(path, target="outcome", ignore=[], default_missing="learn")
+    columns = {finding.kind: finding.column for finding in leak_findings(table, labels, path)}
+    assert (columns["date_after_outcome"], columns["emptiness_predicts"]) == ("closed", "score")
 
 
 @pytest.mark.parametrize("digits", ["٠١٢٣٤٥٦٧٨٩", "０１２３４５６７８９", "०१२३४५६७८९"])
@@ -730,6 +773,43 @@ def test_fit_with_digits_of_another_alphabet_warns(digits, every):
     texts = [str(i).translate(foreign) if i % every == 0 else str(i) for i in range(64)]
     with pytest.warns(UserWarning, match="Column 'v': its 64 different texts are numbers, and each is a category"):
         trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"v": texts}), np.arange(64) > 31)
+
+
+@pytest.mark.parametrize("width", [4, 8, 32])
+def test_hexadecimal_identifiers_are_left_out(tmp_path, width):
+    """Most of these texts have only decimal digits, others have letters."""
+    texts = [f"{i:0{width}x}" for i in range(300)]
+    table, _, report = load(table_of(tmp_path / "t.csv", key=texts), target="y")
+    assert (table.names, list(report.left_out)) == (("size",), ["key"])
+
+
+def test_numbers_with_a_word_in_hexadecimal_digits_are_kept(tmp_path):
+    texts = [str(1000 + 7 * i) for i in range(299)] + ["dead"]
+    assert load(table_of(tmp_path / "t.csv", key=texts), target="y")[0].names == ("key", "size")
+
+
+@pytest.mark.parametrize("name", ["code", "product_code", "Barcode", "serial", "sku"])
+@pytest.mark.parametrize(("each", "digits"), [(1, 4), (1, 6), (2, 6)])
+def test_different_codes_name_the_rows(tmp_path, name, each, digits):
+    numbers = np.random.default_rng(digits).choice(
+        np.arange(10 ** (digits - 1), 10**digits), 200 // each, replace=False
+    )
+    path = table_of(tmp_path / "t.csv", **{name: np.repeat(numbers, each).tolist()}, y=["a", "b"] * 100)
+    table, _, report = load(path, target="y")
+    assert (table.names, list(report.left_out)) == (("size",), [name])
+    own = next(finding for finding in inspect(path, target="y") if finding.kind == "identifier")
+    assert own.figure.startswith(f"{200 // each} different values; it is called '{name}' and names ")
+
+
+@pytest.mark.parametrize(
+    "name", ["code", "zip_code", "area code", "ICD-code", "country_code", "naics code", "codes", "encode"]
+)
+def test_codes_of_classes_and_places_are_features(tmp_path, name):
+    """A code in rows of different number classifies them; codes of places and classes do so even if all differ."""
+    numbers = np.random.default_rng(4).choice(np.arange(1000, 9999), 60, replace=False).tolist()
+    cells = numbers[:30] * 2 + numbers[:20] if name == "code" else numbers
+    path = table_of(tmp_path / "t.csv", **{name: cells}, y=["a", "b"] * (len(cells) // 2))
+    assert load(path, target="y")[0].names == (name, "size")
 
 
 @pytest.mark.parametrize(("name", "severity"), [("id", "low"), ("v", "medium")])  # low: it is left out
@@ -750,3 +830,24 @@ def test_measure_with_few_equal_numbers_is_no_identifier():
     values = np.sort(np.random.default_rng(2).choice(40_000, 200, replace=False)).astype(float)
     values[5:9] = values[4]
     assert numbers_rows("v", values) == may_number_rows(values) == ""
+
+
+@pytest.mark.parametrize("copied", [0, 6])
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_number_of_the_case_with_several_rows_is_found(tmp_path, copied, order):
+    rng = np.random.default_rng(8)
+    persons = [*np.repeat(np.arange(1, 51), 4), *rng.choice(50, copied, replace=False) + 1]
+    persons = sorted(persons) if order == "sorted" else rng.permutation(persons)
+    lines = [f"{person},{rng.normal():.2f},{'ab'[int(rng.integers(2))]}" for person in persons]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["person,x,y", *lines]) + "\n")
+    (own,) = (finding for finding in inspect(path, target="y") if finding.kind == "identifier")
+    assert own.column == "person"
+    assert "4 rows" in own.figure
+    assert own.severity == ("low" if order == "sorted" else "medium")  # a counter is left out already
+
+
+def test_number_in_uneven_numbers_of_rows_names_no_case(tmp_path):
+    rng = np.random.default_rng(8)
+    path = table_of(tmp_path / "t.csv", v=rng.integers(1, 30, N).tolist())
+    assert ("identifier", "v") not in kinds_of(inspect(path, target="y"))

@@ -11,6 +11,7 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, excess, random_instance, violated
+from trainer.errors import DataError
 from trainer.families.mip import greedy
 from trainer.families.mip import instance as instances
 from trainer.families.mip import polish as polishing
@@ -367,3 +368,14 @@ def test_exact_search_gives_first_tree_and_valid_bound(seed):
     form = AcceleratedBendOCT(inst)
     optimum = optimise(form, backend("scip"), starts=form.improve_starts(nothing.trees), known=nothing.bound)
     assert optimum.value == optimum.bound == best
+
+
+def test_automatic_start_outlives_refusal_of_exact_search():
+    """The exact search takes no total weight above 2^28, but the solver does."""
+    X = np.array([[0], [1]], np.uint8)
+    inst = instances.build(X, np.array([0, 1], np.int32), depth=1, kappa=Fraction(0), weight=np.array([1 << 28, 5]))
+    with pytest.raises(DataError, match="add up to"):
+        make_start(inst, "exact", 600.0)
+    start = make_start(inst, "auto", 600.0)
+    assert start.bound is None
+    assert inst.value(start.trees[0]) == best_value(inst)

@@ -15,7 +15,7 @@ from trainer.check.recount.optimal_trees import optimal_trees
 from trainer.check.recount.search import small
 from trainer.check.recount.search.planes import contradicts_errors, errors_in_planes, groups, objective_bound
 from trainer.check.recount.structure import METHODS
-from trainer.check.recount.trees.counts import penalty
+from trainer.check.recount.trees.counts import counted_unit, penalty
 
 GOALS = {
     "sensitivity": "the least sensitivity", "specificity": "the least specificity", "weight": "the weight of the other class",
@@ -31,7 +31,7 @@ ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved 
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
     reading training_rows contract sizes"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits subtrees_proved subtrees correct n leaves depth leaf_penalty evidence
-    coefficient_penalty goal wishes optimum costs column_prices weights counts"""
+    coefficient_penalty goal wishes optimum costs column_prices weights class_weights counts"""
 SETS = "train test cross_validation"
 METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves groups interval by_fold rows"
 ROWS = "used held_out folds weights fold_trees fold_questions costs group time weight"
@@ -39,6 +39,7 @@ COLUMN = "name kind categories missing unit special decimals change_unit fill fi
 COST_METRICS = "cost cost_per_row constant_cost cost_confusion cost_interval saved_interval"
 COSTS = "unit costs step rounding_error cost cost_per_row floor leaf_price best_constant least"
 WEIGHTS = "column step rows correct_rows"
+CLASS_WEIGHTS = "weights rows correct_rows"
 COLUMN_PRICES = "unit prices paid cost"
 GOAL = "positive maximise weight sensitivity specificity"
 WISH = "wish price reason"
@@ -314,7 +315,7 @@ def evidence(model: dict[str, Any], rows: ModelTable, errors: Sequence[int] = ()
     for part in model["certificate"].get("evidence") or []:
         kind = str(part.get("kind"))
         if kind in ("dynamic-programming", "interval-pruning", "wishes"):
-            out.append(_check_costs(model, part, kind, int(rows.weights.sum())))
+            out.append(_check_costs(model, part, kind, rows.weights))
         elif kind in ("leaf-frontier", "coefficient-frontier"):
             out.append(frontier(model, part, rows, errors))
         elif kind in ("frontier", "optimal-trees"):
@@ -331,13 +332,14 @@ def evidence(model: dict[str, Any], rows: ModelTable, errors: Sequence[int] = ()
     return out
 
 
-def _check_costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Finding:
+def _check_costs(model: dict[str, Any], part: dict[str, Any], kind: str, weights: np.ndarray) -> Finding:
     """Check that cost and bound in rows are the objective and the bound of the certificate."""
+    n = int(weights.sum())
     objective, bound = (n * (1 - read_fraction(model["certificate"][name])) for name in ("objective", "bound"))
     holds = (
         max(abs(objective - read_fraction(part["cost"])), abs(bound - read_fraction(part["bound"]))) <= n * TOLERANCE
     )
-    unit = "weights of copies" if model["certificate"].get("costs") else "rows"
+    unit = "weights of copies" if model["certificate"].get("costs") else counted_unit(weights)
     least = "none costs less" if part["cost"] == part["bound"] else f"none costs less than {part['bound']}"
     return recount_finding(
         kind, holds, f"Counted in {unit}, leaves included, the tree costs {part['cost']}, and {least}."
@@ -392,6 +394,7 @@ def _in_certificate(certificate: dict[str, Any]) -> list[Place]:
     """Return the lists and objects of a certificate with their known members; reports of the search are left out."""
     objects = (("goal ", certificate.get("goal"), GOAL), ("optimum ", certificate.get("optimum"), OPTIMUM),
              ("costs ", certificate.get("costs"), COSTS), ("weights ", certificate.get("weights"), WEIGHTS),
+             ("class_weights ", certificate.get("class_weights"), CLASS_WEIGHTS),
              ("column_prices ", certificate.get("column_prices"), COLUMN_PRICES))  # fmt: skip
     places = [(place, record or {}, members) for place, record, members in objects]
     places += [("wishes ", wish, WISH) for wish in certificate.get("wishes") or ()]

@@ -31,6 +31,14 @@ EMPTY_SIDES = ("left", "right", "refuse")
 CLAIMS = ("method", "parameters", "certificate", "metrics", "fingerprint", "rows")
 LEAF = {"class"}
 BRANCH = {"split", "left", "right", "impurity", "impurity_bound", "measure"}
+# least values of parameters; training refuses smaller ones
+LEAST = {
+    0: """depth max_columns max_card optimal_trees seed restarts jumps split_set set_limit folds test_share min_gain time_limit
+        split_time_limit search_seconds exact_seconds mip_gap split_gap fairness_delta sensitivity specificity leaf_penalty
+        paper_lambda coefficient_penalty""",
+    1: "min_leaf max_leaves threads height starts several",
+    2: "bins min_node pruning_folds",
+}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1, "height": 3}
 # method: its guarantee, its kinds of splits (t: threshold, i: interval, s: subset, l: linear, m: missing) and its
 # parameters
@@ -65,8 +73,9 @@ def structure(model: dict[str, Any]) -> list[Finding]:
     for name in WHOLE.split():
         if not isinstance(parameters.get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
-    if parameters.get("bins") is not None and parameters["bins"] < 2:
-        raise ValueError(f"the parameter 'bins' is {parameters['bins']}, and the least is 2")
+    for name, least in ((name, least) for least, names in LEAST.items() for name in names.split()):
+        if isinstance(parameters.get(name), (int, float)) and parameters[name] < least:
+            raise ValueError(f"the parameter '{name}' is {parameters[name]}, and the least is {least}")
     for name, most in MOST.items():  # training refuses larger values, and they would make this check run for hours
         if (parameters.get(name) or 0) > most:
             raise ValueError(f"the parameter '{name}' is over {most}")

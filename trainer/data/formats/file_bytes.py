@@ -39,6 +39,16 @@ OTHER_FORMATS = (
     (b"$FL2", "an SPSS file (.sav): save it as CSV or Parquet"),
     (b"$FL3", "an SPSS file (.zsav): save it as CSV or Parquet"),
     (b"<stata_dta>", "a Stata file (.dta): save it as CSV or Parquet"),
+    *(
+        (bytes((version, order, 1, 0)), "a Stata file (.dta): save it as CSV or Parquet")
+        for version in (113, 114, 115)
+        for order in (1, 2)
+    ),
+    (bytes(12) + b"\xc2\xea\x81\x60", "a SAS file (.sas7bdat): save it as CSV or Parquet"),
+    (b"RDX2\n", "an R workspace (.RData): save the table as CSV or Parquet"),
+    (b"RDX3\n", "an R workspace (.RData): save the table as CSV or Parquet"),
+    (b"X\n\x00", "an R object (.rds): save the table as CSV or Parquet"),
+    (b"Obj\x01", "an Avro file: save it as CSV or Parquet"),
     (b"\x89HDF", "an HDF5 file: save the table as CSV or Parquet"),
     (b"\x93NUMPY", "a NumPy array: save it as CSV or Parquet"),
     (b"\x80\x04\x95", "a Python pickle: save the table as CSV or Parquet"),

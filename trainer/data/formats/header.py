@@ -96,7 +96,7 @@ def _of_text(name: str, column: pa.Array) -> NameEvidence:
     words = pc.utf8_trim_whitespace(column)
     if not name:
         return NameEvidence.NOTHING
-    if pc.any(pc.equal(words, name)).as_py():
+    if pc.index(words, name).as_py() >= 0:
         return NameEvidence.ROW
     if _numbers(column)[1] > 0.5:
         return NameEvidence.NOTHING  # "NA" above numbers can be a cell as well as a name
@@ -105,8 +105,14 @@ def _of_text(name: str, column: pa.Array) -> NameEvidence:
 
 def _numbers(column: pa.Array) -> tuple[FloatArray, float]:
     """Return the finite numbers among the cells, and their share of the cells that are not empty."""
-    words = pc.utf8_trim_whitespace(column.slice(0, NUMBER_ROWS)).to_pylist()
-    filled = [word for word in words if word]
+    trimmed = pc.utf8_trim_whitespace(column.slice(0, NUMBER_ROWS))
+    trimmed = trimmed.filter(pc.not_equal(trimmed, ""))
+    try:
+        plain = pc.cast(trimmed, pa.float64()).to_numpy(zero_copy_only=False)
+        finite = plain[np.isfinite(plain)]
+        return finite, len(finite) / len(plain) if len(plain) else 0.0
+    except pa.ArrowInvalid:  # a word is no number, or a number in a notation that pyarrow does not parse
+        filled = trimmed.to_pylist()
     numbers = np.array([float(word) for word in filled if is_number(word)], np.float64)
     finite = numbers[np.isfinite(numbers)]
     return finite, len(finite) / len(filled) if filled else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,10 +111,11 @@ class RawTable:
         KeyError
             If the table has no such column.
         """
-        try:
-            return self.columns[self.names.index(name)]
-        except ValueError:
-            raise KeyError(name) from None
+        return self.columns[self._places[name]]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:

@@ -8,6 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"))
+# a text processor writes these dashes, the minus sign and these apostrophes for "-" and "'"
+TYPED = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2212"), "-") | dict.fromkeys(
+    map(ord, "\u2018\u2019\u02bc"), "'"
+)
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 # a number with a leading zero, such as 007, is a code that differs from 7
 LEADING_ZERO = re.compile(r"[+-]?0[0-9]", re.ASCII)
@@ -17,9 +21,10 @@ TRUTH = {"1": "true", "0": "false"}
 def spelling_key(word: str) -> str:
     """Return the key of a word; words that differ in form only have equal keys.
 
-    Case, blanks, marks without width, Unicode composition, and the form of a number (1, 1.0, 1e0) make no difference.
+    Case, blanks, marks without width, Unicode composition, dashes, apostrophes, and the form of a number (1, 1.0, 1e0) make no
+    difference.
     """
-    text = " ".join(unicodedata.normalize("NFKC", word).translate(UNSEEN).casefold().split())
+    text = " ".join(unicodedata.normalize("NFKC", word).translate(UNSEEN | TYPED).casefold().split())
     text = unicodedata.normalize("NFKC", text)
     if NUMBER.fullmatch(text) and not LEADING_ZERO.match(text):
         return repr(float(text) + 0.0).removesuffix(".0")

@@ -23,6 +23,7 @@ LONG = re.compile(r"^([+-]?[0-9]{16,1000})(\.0*)?$")
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
 TRUTH = {"true": 1.0, "false": 0.0}
 TWO_LETTERS = "^[A-Z]{2}$"
+FEW_WORDS = 10
 LARGEST_EXACT = 2**53  # float64 does not represent every integer beyond this
 
 
@@ -93,8 +94,8 @@ class Cells:
     @cached_property
     def inexact(self) -> BoolArray:
         """Boolean mask of the words that are integers that float64 may round."""
-        out = np.abs(np.nan_to_num(self._floats)) >= LARGEST_EXACT
-        for i in np.flatnonzero(out):
+        out = np.abs(self._floats) >= LARGEST_EXACT
+        for i in out.nonzero()[0]:
             # a number in scientific notation is approximate anyway, so only plain integers count
             match = LONG.match(self.word(i))
             out[i] = match is not None and abs(int(match[1])) > LARGEST_EXACT
@@ -108,7 +109,7 @@ class Cells:
     @cached_property
     def missing(self) -> BoolArray:
         """Boolean mask of the words that mean 'missing' here. Among other two-letter codes, 'NA' is a value."""
-        if not self._is_in(("NA",)).any():
+        if not self.marks.any() or not self._is_in(("NA",)).any():
             return self.marks
         others = self.array.filter(pa.array(~self.marks))
         codes = pc.sum(pc.match_substring_regex(others, TWO_LETTERS)).as_py() or 0
@@ -126,8 +127,12 @@ class Cells:
 
     def floats(self) -> FloatArray:
         """Return the value of each word, float64; NaN unless it is a number, true or false."""
+        return self._values.copy()
+
+    @cached_property
+    def _values(self) -> FloatArray:
         out = np.where(self.numbers, self._floats, np.nan)
-        for i in np.flatnonzero(self.truths):
+        for i in self.truths.nonzero()[0]:
             out[i] = TRUTH[self.word(i).lower()]
         return out + 0.0  # adding 0.0 turns -0.0 into 0.0, which would print differently
 
@@ -147,6 +152,8 @@ class Cells:
 
     @cached_property
     def _floats(self) -> FloatArray:
+        if self._plain_floats is not None:
+            return self._plain_floats
         # pyarrow's parser rounds correctly, but does not accept a plus sign
         plain = pc.utf8_ltrim(self.array, characters="+")
         numeric = self._decimal
@@ -154,15 +161,39 @@ class Cells:
         out[numeric] = _cast(plain.filter(pa.array(numeric)))
         return out
 
+    @cached_property
+    def _no_decimals(self) -> np.ndarray:
+        return (~self._decimal).nonzero()[0]
+
     def _is_in(self, words: Iterable[str]) -> BoolArray:
-        return (
-            pc.is_in(self.array, value_set=pa.array(list(words), pa.string()))
-            .to_numpy(zero_copy_only=False)
-            .astype(bool)
-        )
+        """Return the mask of the words that are among `words`, of which none is a number in decimal notation."""
+        out = np.zeros(len(self.array), bool)
+        others = self._no_decimals
+        if not len(others):
+            return out
+        if len(others) <= FEW_WORDS:  # a look-up of each is faster than a call of pyarrow
+            known = frozenset(words)
+            out[[i for i in others.tolist() if self.word(i) in known]] = True
+            return out
+        found = pc.is_in(self.array.take(pa.array(others)), value_set=pa.array(list(words), pa.string()))
+        out[others] = found.to_numpy(zero_copy_only=False)
+        return out
+
+    @cached_property
+    def _plain_floats(self) -> FloatArray | None:
+        """The values if all words are finite numbers without exponents, in a third of the time of the general way; else None."""
+        try:
+            values: FloatArray = pc.cast(self.array, pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            return None
+        if not np.isfinite(values).all() or pc.any(pc.match_substring(self.array, "e", ignore_case=True)).as_py():
+            return None
+        return values
 
     @cached_property
     def _decimal(self) -> BoolArray:
+        if self._plain_floats is not None:
+            return np.ones(len(self.array), bool)
         return self._matches(NUMBER)
 
     def _matches(self, pattern: str) -> BoolArray:

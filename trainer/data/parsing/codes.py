@@ -18,6 +18,7 @@ from trainer.tree.numbers import decimal_text, number_text
 BELOW = (-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -99.0, -777.0, -888.0, -999.0, -9999.0, -99999.0)
 ABOVE = (77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0, 999999.0, 99991231.0, 99999999.0)
 SAME_DIGITS = tuple(v for v in (*BELOW, *ABOVE) if abs(v) >= 99 and len(set(str(int(abs(v))))) == 1)
+ALL_CODES = np.unique((*BELOW, *ABOVE))
 FEWEST_ROWS = 2
 FEWEST_IN_A_SPIKE = 5
 SPIKE = 10  # a spike has at least this many times the rows of any ordinary value
@@ -36,13 +37,17 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
     Each needs at least two rows. A number such as −999 or 9999 can also be a spike: a code of any size that
     is SPIKE times as frequent as each of at least MANY_VALUES other values.
     """
+    if not (ALL_CODES[np.searchsorted(ALL_CODES[:-1], values)] == values).any():
+        return {}
     finite = np.isfinite(values)
     distinct, place = np.unique(values[finite], return_inverse=True)
     counts = np.bincount(place.ravel(), None if rows is None else rows[finite], len(distinct)).astype(np.int64)
-    often = {float(v): int(n) for v, n in zip(distinct, counts, strict=True) if n >= FEWEST_ROWS}
+    repeated = counts >= FEWEST_ROWS
+    often = dict(zip(distinct[repeated].tolist(), counts[repeated].tolist(), strict=True))
     low = [v for v in BELOW if v in often]
     high = [v for v in ABOVE if v in often]
-    ordinary = distinct[~np.isin(distinct, [*low, *high])]
+    is_ordinary = ~np.isin(distinct, [*low, *high]) if low or high else np.ones(len(distinct), bool)
+    ordinary = distinct[is_ordinary]
     if not len(ordinary):
         return {}
     codes = low if ordinary.min() >= 0 else []
@@ -50,7 +55,7 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
     if codes == [-1.0] and len(ordinary) < 5:
         codes = []
     codes += [v for v in high if v >= APART * max(float(ordinary.max()), 1.0)]
-    least = spike_rows(counts[~np.isin(distinct, [*low, *high])].tolist())
+    least = spike_rows(counts[is_ordinary])
     codes += [v for v in SAME_DIGITS if often.get(v, 0) >= least]
     return {code: often[code] for code in sorted(set(codes))}
 
@@ -60,7 +65,7 @@ def spike_rows(rows: Collection[int]) -> float:
 
     The result is infinite if there are fewer than MANY_VALUES values.
     """
-    return max(FEWEST_IN_A_SPIKE, SPIKE * max(rows)) if len(rows) >= MANY_VALUES else math.inf
+    return max(FEWEST_IN_A_SPIKE, SPIKE * int(max(rows))) if len(rows) >= MANY_VALUES else math.inf
 
 
 def codes_text(rows: Mapping[float, int]) -> str:

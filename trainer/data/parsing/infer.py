@@ -22,7 +22,7 @@ COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
 EXAMPLES = 5
 LISTED = 20
 MOST_REPEATS = 4  # rows that share one number in a table with several rows for each case
-MOST_COPIED = 0.05  # largest share of the numbers that are in one row more than the others, as where rows were copied
+MOST_COPIED = 0.05  # largest share of rows beyond the usual number of rows of each number, as where rows were copied
 NEARLY_ALL = 0.8  # smallest share of the numbers with the usual number of rows
 FEWEST_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
 SHUFFLED_GAP_FACTOR = 1.25  # shuffled numbers may be a sample of a range, and leave out one in five
@@ -43,6 +43,14 @@ NUMBER_NAMES = re.compile(
 )
 # postal codes, which are spread like account numbers, but say where a case is
 PLACE_NAMES = re.compile(r"(.*[ _.-])?(zip|plz|postleitzahl|postnummer|(zip|post|postal)[ _.-]?code)", re.IGNORECASE)
+# names of things that are no quantities; a code of a place or a class, such as "icd code", says something about a case
+CODE_NAMES = re.compile(
+    r"(?!(area|country|region|state|city|district|dial(l?ing)?|icd[0-9]*|nace|naics|sic|isco|occupation|industry|department"
+    r"|branch|status|error|exit|response|colou?r|currency|diagnosis|procedure)[ _.-])"
+    r"((.*[ _.-])?(code|serial|sku|isbn)|bar ?code)",
+    re.IGNORECASE,
+)
+HEXADECIMAL = "^[0-9A-Fa-f]{4,64}$"
 CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 TARGET_NAMES = (
     "class", "target", "label", "y", "diagnosis", "outcome", "species", "labels", "classes", "category", "response", "survived",
@@ -162,7 +170,6 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
     if cells.truths[values].all():
         return ColumnKind.BINARY, "only true and false: true is 1", False
     numeric = cells.numbers | cells.infinite
-    stray = stray_words(cells)
     if numeric[values].all() and cells.numbers[values].any():
         # in a column of numbers, every mark such as "-" means a missing cell
         for odd, why in (
@@ -173,6 +180,9 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
                 word = cells.word(int(np.flatnonzero(odd & values)[0]))
                 return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
+    stray = stray_words(cells)
+    if stray is not None and distinct == n and _are_hexadecimal(cells, values):
+        return ColumnKind.CATEGORICAL, f"all {n} texts are different hexadecimal numbers of the row", True
     if stray is not None:
         # numbers with a few words are never an identifier, because one wrong guess would leave out a useful column
         return ColumnKind.CATEGORICAL, f"{stray.figure}: kept as text", False
@@ -193,6 +203,17 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
         )
     reason = f"text with {distinct} different values" if distinct > 1 else "the same text everywhere"
     return ColumnKind.CATEGORICAL, reason, False
+
+
+def _are_hexadecimal(cells: Cells, values: np.ndarray) -> bool:
+    """Return whether the texts are hexadecimal numbers of one length, some with leading zeros and a tenth with letters."""
+    words = cells.array.filter(pa.array(values))
+    if len(words) < FEWEST_WITH_GAPS or len(pc.unique(pc.binary_length(words))) > 1:
+        return False
+    if not pc.all(pc.match_substring_regex(words, HEXADECIMAL)).as_py():
+        return False
+    letters = pc.sum(pc.match_substring_regex(words, "[A-Fa-f]")).as_py()
+    return bool(cells.leading_zeros[values].any()) and 10 * letters >= len(words)
 
 
 class StrayWords(NamedTuple):
@@ -237,9 +258,9 @@ def _like_numbers(cells: Cells) -> np.ndarray:
 
 def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[ColumnKind, str]:
     numbers = np.unique(cells.floats()[values & cells.numbers])
-    if np.isin(numbers, (0.0, 1.0)).all() and not cells.infinite[values].any():
+    if ((numbers == 0) | (numbers == 1)).all() and not cells.infinite[values].any():
         return ColumnKind.BINARY, "only 0 and 1" if len(numbers) == 2 else f"only the number {numbers[0]:g}"
-    if cells.whole[values].all() and len(numbers) <= FEW_VALUES:
+    if len(numbers) <= FEW_VALUES and cells.whole[values].all():
         value_list = ", ".join(f"{v:.0f}" for v in numbers)
         only = (
             f"whole numbers with only {len(numbers)} values ({value_list})"
@@ -277,7 +298,9 @@ def numbers_rows(name: str, values: FloatArray) -> str:
     each = f", each number in {repeats} rows" if repeats > 1 else ""
     if _is_counter(values, distinct):
         return f"it numbers the rows{each}"
-    if _is_id_name(name) or (_is_number_name(name) and _even_numbers(distinct)):
+    is_code = bool(CODE_NAMES.fullmatch(name.strip())) and not PLACE_NAMES.fullmatch(name.strip())
+    is_code = is_code and len(distinct) >= FEWEST_WITH_GAPS
+    if is_code or _is_id_name(name) or (_is_number_name(name) and _even_numbers(distinct)):
         return (
             f"it is called '{name}' and names the rows{each}" if each else f"it is called '{name}' and names each row"
         )
@@ -287,7 +310,7 @@ def numbers_rows(name: str, values: FloatArray) -> str:
 def may_number_rows(values: FloatArray, name: str = "") -> str:
     """Return why whole numbers may identify the rows, in any order; "" without evidence.
 
-    All are different, except where few rows were copied. They leave out few numbers between the lowest and the highest, or they look like account
+    All are different, or in the same small number of rows, except where few rows were copied. They leave out few numbers between the lowest and the highest, or they look like account
     numbers: long, with equal numbers of digits, and evenly spread. Or the column has a name such as "invoice". A
     column with a name such as "zip" has postal codes, which identify no row.
 
@@ -301,10 +324,18 @@ def may_number_rows(values: FloatArray, name: str = "") -> str:
     if not len(values) or not _all_exact_integers(values) or PLACE_NAMES.fullmatch(name.strip()):
         return ""
     distinct, counts = np.unique(values, return_counts=True)
-    if _equal_repeats(counts) != 1:
+    repeats = _equal_repeats(counts)
+    if not repeats:
         return ""
-    copies = int((counts > 1).sum())
+    copies = int((counts > repeats).sum())
     why = _even_numbers(distinct)
+    if repeats > 1:
+        few = f", with few copies ({copies})" if copies else ""
+        return (
+            f"{why.replace('are different', f'are in {repeats} rows each{few}')}: they may name the cases"
+            if why
+            else ""
+        )
     if not why and _is_number_name(name) and len(distinct) > FEW_VALUES:
         why = f"it is called '{name}' and all {len(distinct):,} numbers are different"
     if copies:
@@ -355,8 +386,8 @@ def _equal_repeats(counts: np.ndarray) -> int:
     Few values may be in one row more, since tables have copied rows.
     """
     usual = int(counts.min())
-    copies = counts == usual + 1
-    is_equal = ((counts == usual) | copies).all() and copies.mean() <= MOST_COPIED
+    copies = counts - usual
+    is_equal = copies.max() <= max(1, usual // 2) and copies.sum() <= MOST_COPIED * counts.sum()
     return usual if usual <= MOST_REPEATS and is_equal else 0
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from trainer.constraints import Constraints
 from trainer.data.problem import Problem
-from trainer.errors import InfeasibleError
+from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.families.mip import greedy
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, route_rows
 from trainer.families.mip.side.base import SideConstraint
-from trainer.methods.base import Parameter
+from trainer.methods.base import AUTO, Parameter
 from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary, solve_constrained
 from trainer.solver_common.warm_start import BinaryTree, binary_tree
@@ -43,13 +43,30 @@ def make_start(
     """Make the warm start `none`, `cart` (pruned with the leaf penalty) or `exact` (searched for some seconds).
 
     The exact search respects the side constraints that it supports. Its trees are a superset of the admitted ones, so its bound is valid.
+    `auto` is `exact` without its errors: where the exact search refuses an instance, the solver still solves it.
     """
     if kind == "none":
         return Start()
     trees = (greedy.cart(instance), instance.majority_leaf())
     if kind == "cart":
         return Start(trees=trees)
-    return _search_start(instance, _exact_constraints(instance, side), trees, seconds, stopped)
+    try:
+        return _search_start(instance, _exact_constraints(instance, side), trees, seconds, stopped)
+    except (DataError, ParameterError):
+        if kind != AUTO:
+            raise
+        return Start(trees=trees)
+
+
+def start_kind(problem: Problem, wanted: str) -> str:
+    """Return the kind of warm start that a setting means for a problem.
+
+    Two questions for each threshold make a model of columns with empty cells many times slower than the exact search,
+    so `auto` stays `auto` for them. Otherwise it means `cart`.
+    """
+    if wanted != AUTO:
+        return wanted
+    return AUTO if any(feature.empty is not None for feature in problem.binary.features) else "cart"
 
 
 def _search_start(
@@ -133,13 +150,13 @@ def _to_array_tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
 
 
 WARM_START = Parameter(
-    name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree",
-    help="The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which "
-    "satisfies the side constraints that it supports), or none.",
+    name="first_tree", type="choice", default=AUTO, choices=(AUTO, "cart", "exact", "none"), label="First tree",
+    help="The tree that the search starts from: a pruned greedy tree (cart), the tree and the bound of the exact search "
+    "(which satisfies the side constraints that it supports), or none. auto: exact if columns have empty cells, else cart.",
     advanced=True,
 )  # fmt: skip
 EXACT_SECONDS = Parameter(
     name="exact_seconds", type="number", default=5.0, minimum=0, maximum=86_400, label="Exact search first",
-    help="How long the exact search may look for the first tree and a bound, with first_tree=exact.", unit="s",
+    help="How long the exact search may look for the first tree and a bound, with first_tree=exact or auto.", unit="s",
     advanced=True,
 )  # fmt: skip

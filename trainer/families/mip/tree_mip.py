@@ -20,7 +20,7 @@ from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.families.mip import instance as instances
-from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, make_start
+from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, make_start, start_kind
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
 from trainer.families.mip.side import relaxations, side_constraints
 from trainer.families.mip.side.base import RelaxedConstraint, SideConstraint, View
@@ -267,7 +267,7 @@ def solve_problem(
     if not side and (instance.depth == 0 or not len(instance.F)):
         return _single_leaf_solution(problem, replace(instance, kappa=prices.asked), solver)
     seconds = min(settings["exact_seconds"], monitor.remaining())
-    start = make_start(instance, settings["first_tree"], seconds, monitor.stopped, side)
+    start = make_start(instance, start_kind(problem, settings["first_tree"]), seconds, monitor.stopped, side)
     start = replace(start, trees=(*known_trees(problem, instance, labelled=bool(side)), *start.trees))
     try:
         formulation = make(instance, monitor.stopped, side)

@@ -15,6 +15,7 @@ from octweb.audit.models import Record
 from octweb.datasets.models import Dataset
 from octweb.decide.actions import audit_guidance
 from octweb.decisions.audited import DecisionAudit, audit_decisions
+from octweb.decisions.replaying import beginning_of, versions_by_name
 from octweb.dossier.actions import audit_dossiers
 from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models, audit_teams
 from octweb.registry.models import TreeModel
@@ -36,12 +37,27 @@ class Command(BaseCommand):
             "--holds", metavar="SHA256", help="also fail if no record has this hash, which a dossier contains"
         )
         parser.add_argument("--decisions", action="store_true", help="check the chain of decisions on record instead")
+        parser.add_argument(
+            "--model",
+            metavar="NAME",
+            default="",
+            dest="served_name",
+            help="with --decisions: compare only the content of this model's records",
+        )
+        parser.add_argument(
+            "--since",
+            metavar="DAY",
+            default="",
+            help="with --decisions: only of blocks from this day on, such as 2026-03-31",
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["decisions"]:
-            self._decisions(options["json"])
+            self._decisions(options["model"] or options["served_name"], options["since"], as_json=options["json"])
             return
+        if options["served_name"] or options["since"]:
+            raise CommandError("--model and --since need --decisions.")
         models = _models(options["model"])
         about_models = audit_models(models)
         about_data = audit_datasets(_datasets(options["model"], models))
@@ -73,15 +89,23 @@ class Command(BaseCommand):
         if not options["json"]:
             self.stdout.write("The chain is complete.")
 
-    def _decisions(self, as_json: bool) -> None:
-        report = audit_decisions()
+    def _decisions(self, name: str, since: str, *, as_json: bool) -> None:
+        models = versions_by_name(name) if name else None
+        report = audit_decisions(models=models, since=beginning_of(since) if since else 0)
         problems = audit.broken() + report.problems
         if as_json:
-            counts = {"records": report.records, "erased": dict(report.erased), "cut_streams": report.cut_streams}
+            counts = {
+                "records": report.records,
+                "checked": report.checked,
+                "erased": dict(report.erased),
+                "cut_streams": report.cut_streams,
+            }
             self.stdout.write(json.dumps(counts | {"whole": not problems, "problems": problems}))
         else:
             cut = f", {report.cut_streams} processes ended without closing their file" if report.cut_streams else ""
             self.stdout.write(f"Records of decisions: {report.records:,}, {_erased_words(report)}{cut}.")
+            if name or since:
+                self.stdout.write(f"Only the content of {report.checked:,} records was compared.")
         for problem in problems:
             self.stderr.write(problem)
         if problems:

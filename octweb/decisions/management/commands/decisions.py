@@ -17,6 +17,7 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.decisions import collecting, erasing
 from octweb.decisions.exporting import export_chain
+from octweb.decisions.replaying import replay_daily
 from octweb.private_files import protect_new_files
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Command(BaseCommand):
         while not stopping.is_set():
             try:
                 collecting.collect_due()
+                replay_daily(datetime.now(UTC))
             except DatabaseError as error:
                 log.warning("The database does not answer: %s", error)
                 connection.close()

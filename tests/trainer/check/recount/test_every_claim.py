@@ -35,7 +35,7 @@ CERTIFICATE = {
     "leaves": "leaves", "depth": "depth", "leaf_penalty": PRICES, "coefficient_penalty": PRICES, "goal": "required shares",
     "nodes": TOLD, "cuts": TOLD, "seconds": TOLD, "solver": TOLD, "solver_version": TOLD, "warm_start_objective": TOLD,
     "unproved": TOLD, "note": TOLD, "weight_error": TOLD, "unseen_looks": TOLD, "single_question": TOLD, "wishes": "wish ", "optimum": "optimum without wishes",
-    "costs": "costs", "column_prices": "column prices", "weights": "weights", "counts": "",
+    "costs": "costs", "column_prices": "column prices", "weights": "weights", "class_weights": "weights of classes", "counts": "",
 }  # fmt: skip
 OWN_LINE = {
     "dynamic-programming",

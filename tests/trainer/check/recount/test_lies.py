@@ -10,6 +10,7 @@ import pytest
 
 from tests.trainer.check.recount.files import OBLIQUE, TWO_CLASSES, findings, trained
 from trainer.check.recount import verdict, verify
+from trainer.check.recount.structure import LEAST
 from trainer.data.reader import load
 from trainer.errors import ModelFileError
 from trainer.registry import METHODS, get
@@ -345,3 +346,21 @@ def test_tree_worse_by_one_light_row_is_not_optimal(tmp_path):
     assert objective < 1
     assert lines[0] == ["proved", "proved"]
     assert set(lines[1] + lines[2]) <= {"cannot be judged", "refuted"}, lines
+
+
+def test_least_values_of_parameters_are_those_of_the_methods():
+    own: dict[str, float] = {"folds": 0, "test_share": 0}
+    for method in METHODS:
+        for parameter in method.parameters:
+            if parameter.minimum is not None and parameter.name != "memory_limit":
+                own[parameter.name] = min(parameter.minimum, own.get(parameter.name, parameter.minimum))
+    assert own == {name: least for least, names in LEAST.items() for name in names.split()}
+
+
+@pytest.mark.parametrize("lie", [{"min_leaf": 0}, {"folds": -1}, {"time_limit": -1}, {"leaf_penalty": -0.01}])
+def test_file_with_a_parameter_below_its_least_is_damaged(tmp_path, lie):
+    document, data = trained(tmp_path, "exact")
+    document["parameters"] |= lie
+    (path := tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="and the least is"):
+        verify(path, data)

@@ -143,19 +143,32 @@ def check_objective(model: dict[str, Any], counts: Counts, value: Fraction) -> l
 
 def check_weight_counts(model: dict[str, Any], data: TableRows, leaf: np.ndarray) -> list[Finding]:
     """Check the rows that the certificate counts besides their weights; `leaf` is the leaf of each training row."""
-    stated = model["certificate"].get("weights")
     rows = model.get("rows") or {}
-    if stated is None and not rows.get("weight"):
-        return []
+    stated, classes = (model["certificate"].get(name) for name in ("weights", "class_weights"))
     labels = data.training.labels
     answers = np.array([model["classes"].index(v.get("class", model["classes"][0])) for v in model["nodes"]])
     counted = {"rows": len(labels), "correct_rows": int((answers[leaf] == labels).sum())}
-    counted |= {name: rows.get("weight", {}).get(name) for name in ("column", "step")}
-    return [
-        recount_finding(
-            "rows beside weights", stated == counted, f"{counted['correct_rows']} of {counted['rows']} rows are right"
+    words = f"{counted['correct_rows']} of {counted['rows']} rows are right"
+    found = []
+    if stated is not None or rows.get("weight"):
+        expected = counted | {name: rows.get("weight", {}).get(name) for name in ("column", "step")}
+        found.append(recount_finding("rows beside weights", stated == expected, words))
+    if classes is not None:
+        factors = class_factors(model, data.training)
+        is_weighted = set(factors.values()) != {"1"}
+        found.append(
+            recount_finding("weights of classes", is_weighted and classes == counted | {"weights": factors}, words)
         )
-    ]
+    return found
+
+
+def class_factors(model: dict[str, Any], rows: ModelTable) -> dict[str, str]:
+    """Return what a row of each class counts in the objective, per step of its own weight, as a fraction."""
+    classes = range(len(model["classes"]))
+    sums = [[int(weights[rows.labels == k].sum()) for k in classes] for weights in (rows.weights, rows.plain)]
+    return {
+        name: str(Fraction(weight, plain)) for name, weight, plain in zip(model["classes"], *sums, strict=True) if plain
+    }
 
 
 def tree_objective(model: dict[str, Any], counts: Counts) -> Fraction:
@@ -247,7 +260,16 @@ def check_metrics(model: dict[str, Any], data: TableRows, counts: Counts) -> lis
         if stated[name].get("rows", numbers[name]) != numbers[name]:
             words = f"{numbers[name]} rows of positive weight are counted, not {str(stated[name]['rows'])[:40]}."
             return [recount_finding(f"metrics {name}", False, words)]
-    return [check_metric(f"metrics {name}", stated[name], table) for name, table in tables.items()]
+    weights = {"train": data.training.weights, "test": data.rows.plain[data.held_out]}
+    return [
+        check_metric(f"metrics {name}", stated[name], table, counted_unit(weights[name]))
+        for name, table in tables.items()
+    ]
+
+
+def counted_unit(weights: np.ndarray) -> str:
+    """Return the unit of counts of rows with these weights: "rows" or "weights"."""
+    return "rows" if (weights == 1).all() else "weights"
 
 
 def confusion_of(model: dict[str, Any], nodes: Sequence[dict[str, Any]], counts: Counts) -> np.ndarray:
@@ -258,7 +280,7 @@ def confusion_of(model: dict[str, Any], nodes: Sequence[dict[str, Any]], counts:
     return confusion
 
 
-def check_metric(claim: str, stated: dict[str, Any], confusion: np.ndarray) -> Finding:
+def check_metric(claim: str, stated: dict[str, Any], confusion: np.ndarray, unit: str = "rows") -> Finding:
     n = int(confusion.sum())
     correct = int(np.trace(confusion))
     counted: dict[str, Any] = {"n": n, "correct": correct, "confusion": confusion.tolist()}
@@ -266,4 +288,4 @@ def check_metric(claim: str, stated: dict[str, Any], confusion: np.ndarray) -> F
     holds = holds and (
         "accuracy" not in stated or abs(read_fraction(stated["accuracy"]) - Fraction(correct, n)) <= TOLERANCE
     )
-    return recount_finding(claim, holds, f"{correct} of {n} rows are right")
+    return recount_finding(claim, holds, f"{correct} of {n} {unit} are right")

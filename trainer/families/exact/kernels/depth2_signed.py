@@ -24,7 +24,7 @@ u64 = np.uint64
 # up to so many words of the smaller child, counting each pair twice is faster than storing the pairs
 FEW_FEATURES = 128
 FEW_WORDS = 12  # with at most FEW_FEATURES features
-FEW_WORDS_OF_MANY = 3  # with more features
+FEW_WORDS_OF_MANY = 8  # with more features
 
 
 class Differences(NamedTuple):
