@@ -14,7 +14,7 @@ from rest_framework import exceptions
 
 from octweb.audit import actions as audit
 from octweb.core.models import Membership, Team, TeamRole
-from octweb.core.names import checked_name
+from octweb.core.names import checked_name, is_storable
 from octweb.core.ownership import CHANGING_ROLES, forget_roles, may_delete, refusal
 from octweb.core.problems import Conflict
 from octweb.datasets.models import Dataset
@@ -95,7 +95,7 @@ def remove_member(team: Team, *, by: Any, username: str) -> None:
     Raises PermissionDenied, and Conflict for the last owner.
     """
     with _managed(team, by, leaves=username == by.get_username()) as locked:
-        member = locked.members.filter(user__username=username).first()
+        member = locked.members.filter(user__username=username).first() if is_storable(username) else None
         if member is None:
             raise Http404(f"'{username[:150]}' is not a member of this team. Check the spelling.")
         _refuse_last_owner(member, "leave")
@@ -196,7 +196,7 @@ def _refuse_last_owner(member: Membership, verb: str) -> None:
 
 def _active_user(username: str) -> Any:
     user = None
-    if "\x00" not in username:
+    if is_storable(username):
         user = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
     if user is None or visit_of(user) is not None:
         raise exceptions.ValidationError(
@@ -207,8 +207,10 @@ def _active_user(username: str) -> Any:
 
 def _free_name(text: str) -> str:
     name = checked_name(text, most=100)
-    if not name:
-        raise exceptions.ValidationError({"name": "This is empty. Give the team a name."})
+    if not (name and is_storable(name)):
+        raise exceptions.ValidationError(
+            {"name": "This is empty or has characters that cannot be stored. Give the team a name."}
+        )
     if Team.objects.filter(name__iexact=name).exists():
         raise Conflict("There is a team of this name. Choose another name.")
     return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -55,7 +56,8 @@ class BelongsToSerializer(BodySerializer):
 
 def record_of(team: Team, user: Any) -> dict[str, Any]:
     """Return a team as the API shows it."""
-    members = [{"username": m.user.get_username(), "role": m.role} for m in team.members.select_related("user")]
+    prefetch_related_objects([team], "members__user")
+    members = [{"username": m.user.get_username(), "role": m.role} for m in team.members.all()]
     role = team_roles(user).get(team.pk)
     return {"id": team.pk, "name": team.name, "created": team.created, "role": role, "members": members}
 

@@ -95,7 +95,7 @@ def _change(request: HttpRequest, team: Team) -> HttpResponse:
         messages.success(request, f"{name} is a member of {team}.")
     elif change in ("remove", "leave"):
         name = request.user.get_username() if change == "leave" else name
-        actions.remove_member(team, by=request.user, username=name.replace("\x00", ""))
+        actions.remove_member(team, by=request.user, username=name)
         messages.success(request, f"{name} is no longer a member of {team}.")
         if change == "leave":
             return redirect("teams:list")

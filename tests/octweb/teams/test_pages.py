@@ -116,6 +116,24 @@ def test_former_member_gets_no_message(team, shared, members, owner, monkeypatch
     assert len(told) == 1
 
 
+def test_list_of_teams_needs_few_queries(client_of, owner, members, team, staff, django_assert_max_num_queries):
+    for i in range(20):
+        actions.create(by=owner, name=f"Team {i}")
+    client = client_of(staff)
+    client.get("/api/v1/teams/")
+    with django_assert_max_num_queries(6):
+        assert len(client.get("/api/v1/teams/").data) == 21
+
+
+def test_names_that_no_database_stores_are_refused(client, owner, team, media):
+    client.force_login(owner)
+    client.post(reverse("teams:list"), {"name": "a\x00b"})
+    page = reverse("teams:detail", args=[team.pk])
+    client.post(page, {"do": "set", "username": "s\x00am", "role": "reader"})
+    assert client.post(page, {"do": "remove", "username": "s\x00am"}).status_code == 404
+    assert Team.objects.get().name == "Risk"
+
+
 def test_visitor_of_the_demo_is_in_no_team(team, owner, django_user_model):
     from rest_framework.exceptions import ValidationError
 
