@@ -75,7 +75,10 @@ document.addEventListener("toggle", (event) => {
 }, true);
 
 // focus the first invalid field of a refused form
-if (document.activeElement === document.body) document.querySelector("main .invalid :is(input:not([type=hidden]), select, textarea)")?.focus();
+if (document.activeElement === document.body) {
+  const first = document.querySelector("main .invalid :is(input:not([type=hidden]), select, textarea)");
+  (first?.closest(".invalid").querySelector("[aria-invalid=true]") ?? first)?.focus();
+}
 
 // After a page change by keyboard, focus the main action, or the empty field that it needs. Steps that end, approve or serve something
 // are marked: a second press of Enter must not take them.

@@ -7,6 +7,7 @@ value.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -15,8 +16,8 @@ from django import forms
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
-from trainer.data.cost_text import stated_costs
-from trainer.data.rewards import stated_rewards
+from trainer.data.cost_text import NUMBER, stated_costs
+from trainer.data.rewards import SIGNED, stated_rewards
 from trainer.methods.base import AUTO
 
 SPARE_ROWS = 1
@@ -118,6 +119,14 @@ class RecallField(forms.Field):
         return "; ".join(parts)
 
 
+def _mark_refused(cells: Sequence[tuple[dict[str, Any], re.Pattern[str]]]) -> None:
+    """Mark the cells whose number has not its form; all filled cells if each number has, since then a column is refused."""
+    filled = [(cell, form) for cell, form in cells if cell["value"]]
+    refused = [cell for cell, form in filled if not form.fullmatch(cell["value"])]
+    for cell in refused or [cell for cell, _ in filled]:
+        cell["refused"] = True
+
+
 class CostsWidget(ProjectTemplate, forms.Widget):
     """Widget with a table of costs by true class and answer, and a reward for each answer.
 
@@ -152,6 +161,9 @@ class CostsWidget(ProjectTemplate, forms.Widget):
             for j, answer in enumerate(self.classes)
         ]
         context["widget"] |= {"rewards": rewards, "earns": any(cell["value"] for cell in rewards)}
+        if (attrs or {}).get("aria-invalid"):
+            cells = [cell for row in context["widget"]["rows"] for cell in row["cells"]]
+            _mark_refused([(cell, NUMBER) for cell in cells] + [(cell, SIGNED) for cell in rewards])
         return context
 
     def _cell(self, name: str, text: str, label: str) -> dict[str, Any]:

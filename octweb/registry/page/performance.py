@@ -180,7 +180,7 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
         "about": " ".join(
             filter(None, (unseen_words(scene.file) * (part != TRAINING), weight_sentence(scene.file.certificate)))
         ),
-        "shares_over": _shares_over(scene),
+        "shares_over": units_of_intervals(scene),
         "counted": _count_unit(scene, part),
         "baseline": int(by_class.max()) / n if n else None,
         "majority": classes[int(by_class.argmax())],
@@ -207,7 +207,7 @@ def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | No
     return scene.interval_of(scene.rows.codes[at] == scene.predicted[at], at)
 
 
-def _shares_over(scene: ModelScene) -> str:
+def units_of_intervals(scene: ModelScene) -> str:
     """Name the units of the intervals on the page if rows have groups or weights. "" otherwise."""
     rows = scene.rows
     if rows is None or (rows.weights is None and rows.groups is None):

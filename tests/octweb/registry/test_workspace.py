@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from octweb.datasets import actions as datasets
+from octweb.datasets import stored
 from octweb.datasets.choice import ReadOptions
 from octweb.decide.pictures import labelled_ticks
 from octweb.figures.split.costs import CutCosts
@@ -27,8 +28,11 @@ from octweb.registry.page.modes import MODES
 from octweb.registry.page.scene import ModelScene
 from octweb.registry.page.smaller_tree import smaller_model
 from octweb.registry.page.tabs import TABS
+from trainer.data.reader import load
+from trainer.data.share_interval import CostSums, of_cost_sums
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.training.run import TrainRequest, train
+from trainer.tree.numbers import number_text
 from trainer.tree.splits import Linear, Threshold
 
 CLASSES = ("bad", "good")
@@ -177,6 +181,45 @@ def test_costs_are_counted_row_by_row(table, owner, client):
         "this tree",
         "no tree: ",
     ]
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("bound", [{"weight": "w"}, {"group": "g"}, {"weight": "w", "group": "g"}, {}])
+def test_typed_costs_count_weights_and_groups(owner, bound):
+    """Rows count as their weights, classes do not, and intervals are over groups."""
+    rng = np.random.default_rng(5)
+    lines = ["x,w,g,answer"]
+    for i in range(240):
+        x = rng.normal()
+        lines.append(f"{x:.2f},{(0.5, 1, 3)[i % 3]},g{i // 12},{'rare' if x + rng.normal() > 1.6 else 'usual'}")
+    table = datasets.create(
+        owner=owner, file=io.BytesIO("\n".join([*lines, ""]).encode()), source_name="t.csv", name="t",
+        choice=datasets.ColumnChoice(target="answer", ignore=["w", "g"]),
+    )  # fmt: skip
+    rows, labels, _ = load(stored.path_of(table.file), target="answer", missing={}, ignore=["w", "g"], **bound)
+    asked = TrainRequest(
+        table=rows, labels=labels, method="exact", parameters={"depth": 1, "goal": "balanced"}, test_share=0.5
+    )
+    model = actions.register(owner=owner, document=train(asked).model.to_json(), dataset=table, title="T")
+    scene = scene_of(model, owner)
+    w = scene.rows.weights_of(np.arange(240)) * (0.5 if "weight" in bound else 1)
+    for part in ("unseen", "training"):
+        at = scene.part(part)
+        found = costs.cost_context(scene, part)
+        assert found["rows"] == len(at)
+        wrong = scene.rows.codes[at] != scene.predicted[at]
+        tree, relabelled, constant = found["ways"]
+        assert tree["wrong"] == wrong.sum()
+        assert tree["mean"] == pytest.approx(w[at][wrong].sum() / w[at].sum())
+        assert float(tree["whole"]) == pytest.approx(w[at][wrong].sum(), rel=1e-4)
+        assert constant["words"] == "no tree: always usual"  # by the rows, not by the weights of the classes
+        assert constant["mean"] == pytest.approx(w[at][scene.rows.codes[at] == 0].sum() / w[at].sum())
+        if part == "training":
+            assert relabelled["mean"] <= min(tree["mean"], constant["mean"])
+        if "group" in bound:
+            group = np.unique(scene.rows.groups[at], return_inverse=True)[1]
+            sums = CostSums.of(np.bincount(group, wrong * w[at]), np.bincount(group, w[at]))
+            assert tree["interval"] == tuple(number_text(end) for end in of_cost_sums(sums))
 
 
 @pytest.mark.one_database

@@ -291,3 +291,24 @@ def test_class_weights_beside_costs_are_refused_with_a_way_out(command, data, ca
         call_command(command, *asked)
     words = str(refused.value) + capsys.readouterr().err
     assert "Multiply the costs of a class by its weight" in words
+
+
+@pytest.mark.parametrize(
+    ("typed", "marked"),
+    [
+        ({"p_costs-0-1": "-5", "p_costs-1-0": "2"}, ["p_costs-0-1"]),
+        ({"p_costs-0-1": "5", "p_costs-reward-0": "x"}, ["p_costs-reward-0"]),
+        (
+            {"p_costs-0-1": "5", "p_costs-1-0": "2"},
+            ["p_costs-0-1", "p_costs-1-0"],
+        ),  # a column is refused, which both may have
+        ({}, []),
+    ],
+)
+def test_refused_cells_of_the_table_are_marked(typed, marked):
+    widget = CostsField(classes=["a", "b"], columns=["amount"]).widget
+    value = widget.value_from_datadict(typed, {}, "p_costs")
+    for attrs, names in (({"aria-invalid": "true"}, marked), ({}, [])):
+        shown = widget.render("p_costs", value, attrs)
+        assert re.findall(r'name="([^"]+)"[^>]*aria-invalid="true"', shown) == names
+        assert shown.count('<td class="invalid">') == len(names)

@@ -117,3 +117,23 @@ def test_no_tree_of_random_searches_has_more_rows_than_said():
         compared = [r for r, size in trees if not price or size <= leaves]
         assert max(compared) - right <= most, text
         assert price or max(compared) - right == most, text
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"costs": "a>b=5"}, "Proved: no tree of the search costs less."),
+        ({"goal": "f1"}, "Proved: no tree of the search has a better objective."),
+        ({}, "Proved: no tree of the search is better."),
+    ],
+)
+def test_proof_names_what_no_tree_does_better(parameters, words):
+    """A tree of more correct rows may cost more, so the words beside the correct rows say what is proved."""
+    summary = {"correct": 127, "n": 150, "leaves": 8, "objective": 0.57, "bound": 0.57}
+    assert sentences(parameters=parameters, summary=summary, finished=True).endswith(words)
+
+
+@pytest.mark.parametrize("summary", [{}, {"count_unit": "of weight", "correct": 2030, "n": 2652, "leaves": 2}])
+def test_balanced_classes_are_not_called_rows(summary):
+    text = sentences(parameters={"goal": "balanced"}, summary=summary, tree=record(2030, 622, incumbent=0.56))
+    assert text.startswith("Right for 76.5\u202f% of the weight of the training rows with ")
