@@ -14,6 +14,8 @@ from trainer.data.problem import balanced_weights
 from trainer.data.reader import load
 from trainer.errors import ParameterError
 from trainer.evaluate.verdict import training_base_words
+from trainer.sklearn_api.estimators import make_classifier
+from trainer.sklearn_api.loading import load as load_fitted
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.claims import saving_sentence, weight_sentence
 from trainer.training.run import TrainRequest, train
@@ -172,3 +174,23 @@ def test_balanced_weights_too_large_name_their_unit(weights, unit):
     codes = np.repeat(np.arange(3, dtype=np.int32), [10_007, 10_009, 10_037])
     with pytest.raises(ParameterError, match=f"classes of 10007, 10009, 10037 {unit} have no"):
         balanced_weights(Labels(name="y", classes=("a", "b", "c"), codes=codes), weights)
+
+
+@pytest.mark.parametrize("weights", [[0.5, 1.0, 2.0], [0, 1, 2], [1, 2, 5], None])
+def test_fit_with_sample_weights_states_them_and_verifies(weights, tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 2)).round(2)
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    given = None if weights is None else rng.choice(weights, 60)
+    tree = make_classifier("exact", depth=2, leaf_penalty=0.01).fit(X, y, sample_weight=given)
+    assert verdict(tree.verify(X, y, sample_weight=given)) == "proved"
+    record = tree.certificate_.weights
+    assert (" rows)" in tree.rules()) == (weights is None)
+    if given is None:
+        assert record is None
+        return
+    right = (tree.predict(X) == y) & (given > 0)
+    assert (record["rows"], record["correct_rows"]) == ((given > 0).sum(), right.sum())
+    assert tree.certificate_.correct * Fraction(record["step"]) == Fraction(float(given[right].sum()))
+    tree.save(tmp_path / "model.json")
+    assert load_fitted(tmp_path / "model.json").rules() == tree.rules()

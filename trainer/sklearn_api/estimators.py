@@ -28,9 +28,8 @@ from trainer.counts.train import METHOD as COUNTED
 from trainer.counts.train import train_counts
 from trainer.data.costs import EACH_ROW
 from trainer.data.inspection import mark_identifiers, tree_warnings
-from trainer.data.integer_weights import WholeWeights, whole_weights
 from trainer.data.problem import Problem
-from trainer.data.row_weights import weight_error, weights_in_steps
+from trainer.data.row_weights import weights_in_steps
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.editing.bench import Bench
 from trainer.errors import ParameterError, list_names
@@ -55,7 +54,7 @@ from trainer.sklearn_api.fitted_tree import FittedTree
 from trainer.sklearn_api.notebook import watch_training
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
 from trainer.solver_common.problem_setup import limits_of, pose, searched_settings
-from trainer.table import ClassType, Labels, with_unknown
+from trainer.table import ClassType, Labels, RowWeights, with_unknown
 from trainer.training.claims import claim_words, cost_sentence, goal_sentence, limit_warning, price_sentence
 from trainer.training.run import fit as run_fit
 from trainer.training.size_choice import settle_size
@@ -132,16 +131,13 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         UserWarning
             If the tree uses a column that names or counts the rows, or if classes look alike, such as Yes and yes.
         """
-        problem, settings, integer_weights = self._problem(X, y, sample_weight, costs, groups)
+        problem, settings = self._problem(X, y, sample_weight, costs, groups)
         with watch_training(self._method.id, limits_of(settings)) as monitor:
             problem, settings, size = settle_size(self._method, problem, settings, monitor)
-            tree, certificate, solution = run_fit(self._method, problem, settings, monitor)
+            tree, self.certificate_, solution = run_fit(self._method, problem, settings, monitor)
         self.sizes_ = size.get("tried", [])
-        self.certificate_ = (
-            certificate if integer_weights is None else replace(certificate, weight_error=integer_weights.error)
-        )
         tree = mark_identifiers(tree, problem.table)
-        fitted = fitted_file(self._method, tree, problem, settings, weighted=integer_weights is not None)
+        fitted = fitted_file(self._method, tree, problem, settings, weighted=problem.table.weights is not None)
         self._fitted = replace(fitted, sizes=size or None)
         self.tree_ = fitted.tree  # unlike `tree`, this one has the training range of each column
         self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
@@ -229,8 +225,8 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, costs: Any = None, groups: Any = None, edits: bool = False
-    ) -> tuple[Problem, Settings, WholeWeights | None]:
-        """Return problem, settings and rounded weights of `fit`; set `classes_` and the names and number of features.
+    ) -> tuple[Problem, Settings]:
+        """Return problem and settings of `fit`; set `classes_` and the names and number of features.
 
         `edits`: for a workbench, see `RowCosts.neutral`; good trees count rows (`RowCosts.even`).
         """
@@ -263,25 +259,15 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         if by_class is not None:
             sample_weight = _apply_class_weights(by_class, y, sample_weight, settings)
-        integer_weights = _integer_weights(sample_weight, len(table))
-        weights = None if integer_weights is None else integer_weights.weights
-        if weights is not None and settings.get("costs") and not np.array_equal(weights, sample_weight):
-            # costs count decimals in steps, because scaled weights would scale them
-            scaled = weights_in_steps(np.asarray(sample_weight, np.float64))
-            training_rows = scaled.counted
-            row_costs = None if row_costs is None else row_costs[training_rows]
-            y = y[training_rows]
-            table = replace(table.take(training_rows), weights=scaled.take(np.arange(len(scaled.values))))
-            integer_weights = WholeWeights(weights=scaled.values, error=weight_error(scaled))
-            weights = None
         if row_costs is None:
             classes = np.unique(y)
-        if weights is not None and (weights == 0).any():
-            training_rows = weights > 0
-            row_costs = None if row_costs is None else row_costs[training_rows]
-            table = table.take(training_rows)
-            y = y[training_rows]
-            weights = weights[training_rows]
+        weights = _row_weights(sample_weight, len(table))
+        if weights is not None:
+            row_costs = None if row_costs is None else row_costs[weights.counted]
+            y = y[weights.counted]
+            table = replace(
+                table.take(weights.counted), weights=replace(weights, counted=np.ones(len(weights.values), bool))
+            )
         # as in scikit-learn, a class without weight is still a class; only two-class methods require two classes with
         # weight
         self.classes_ = np.unique(y) if self._method.two_classes and len(classes) > 2 else classes
@@ -299,8 +285,8 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             type=_class_type(self.classes_),
         )
         even = edits and self._method.workbench is not None and self._method.workbench.good_trees
-        problem = pose(table, labels, settings, weights=weights, given_costs=row_costs, even=even, neutral=edits)
-        return problem, settings, integer_weights
+        problem = pose(table, labels, settings, given_costs=row_costs, even=even, neutral=edits)
+        return problem, settings
 
     @available_if(lambda self: self._method.workbench is not None)
     def workbench(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> Bench:
@@ -321,7 +307,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             The session. Only the classifier of `exact` counts good trees.
         """
         # work on a copy, so that the fitted state of this estimator stays
-        problem, settings, _ = clone(self)._problem(X, y, sample_weight, costs, edits=True)
+        problem, settings = clone(self)._problem(X, y, sample_weight, costs, edits=True)
         self._method.check(settings, problem.names)
         return bench_of(self._method, problem.searched, searched_settings(problem, settings))
 
@@ -573,14 +559,14 @@ def _apply_class_weights(
     return row_weights * factors[codes]
 
 
-def _integer_weights(sample_weight: Any, n: int) -> WholeWeights | None:
-    """Return the weights as integers, or None if there are none."""
+def _row_weights(sample_weight: Any, n: int) -> RowWeights | None:
+    """Return the weights in steps, or None if there are none."""
     if sample_weight is None:
         return None
     weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("Every sample weight is 0, so there is no row to train on. Give some rows a positive weight.")
-    return whole_weights(weights)
+    return weights_in_steps(weights)
 
 
 ESTIMATORS: dict[str, type[TreeClassifier]] = {method.id: estimator_class(method) for method in METHODS}

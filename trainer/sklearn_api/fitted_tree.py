@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from trainer.certificate import Certificate
 from trainer.check.recount import Finding, verify
 from trainer.convert.sklearn import to_sklearn
-from trainer.data.integer_weights import WholeWeights
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.editing.bench import Alternative, Bench
@@ -50,7 +49,7 @@ class FittedTree:
     @abstractmethod
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, costs: Any = None, groups: Any = None, edits: bool = False
-    ) -> tuple[Problem, Settings, WholeWeights | None]:
+    ) -> tuple[Problem, Settings]:
         """Return problem, settings and rounded weights of `fit`."""
 
     @abstractmethod
@@ -58,9 +57,10 @@ class FittedTree:
         """Return the rows of X as the tree reads them, float64 (n, columns)."""
 
     def rules(self) -> str:
-        """Return the tree as text: one line per split or leaf, with the training rows of each leaf."""
+        """Return the tree as text: one line per split or leaf, with the training rows, or weights, of each leaf."""
         check_is_fitted(self)
-        return rules_text(self.tree_)
+        certificate = getattr(self, "certificate_", None)  # a loaded file may claim nothing
+        return rules_text(self.tree_, None if certificate is None else certificate.to_json())
 
     def plot(self, *, width: float = 1100.0, height: float = 700.0) -> Any:
         """Return the tree as a `plotly.graph_objects.Figure`.
@@ -198,7 +198,7 @@ class FittedTree:
             If the rows cannot be read.
         """
         check_is_fitted(self)
-        problem, _, _ = clone(self)._problem(X, y, sample_weight, costs)
+        problem, _ = clone(self)._problem(X, y, sample_weight, costs)
         return self._check(problem.table, problem.labels, None)
 
     def prove(self, path: str | Path | None = None) -> list[Finding]:

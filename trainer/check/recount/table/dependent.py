@@ -74,7 +74,12 @@ def read_dependence(model: dict[str, Any], cells: Sequence[Sequence[str]], usabl
     record = rows.get("weight") or {}
     if record and not record["column"]:  # an array had the weights, which the file lists
         weights = np.array(record["given"], np.float64)
-        if weights.shape != (len(places),) or not (np.isfinite(weights) & (weights >= 0)).all():
+        if weights.ndim == 1 and len(weights) != len(places):
+            raise DataError(
+                f"The model file gives the weights of {len(weights):,} rows, and the table has {len(places):,}. "
+                "Give the rows and weights of the training."
+            )
+        if weights.ndim != 1 or not (np.isfinite(weights) & (weights >= 0)).all():
             raise ValueError("the weights must be one number of at least 0 per row")
     elif record:
         column_cells = left.pop(0)
