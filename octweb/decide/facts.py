@@ -23,6 +23,7 @@ from trainer.explain.flip import Flipper
 from trainer.explain.record import explain_row
 from trainer.explain.statistics import cost_source, with_costs
 from trainer.families.exact.rashomon.chosen import amount
+from trainer.tree.describe import is_weighted
 from trainer.tree.nodes import Tree, tree_from_json
 from trainer.tree.numbers import percent_text
 
@@ -177,6 +178,8 @@ def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
 def _tolerance_words(scene: ModelScene, request: Mapping[str, Any]) -> str:
     """Return in words how much more good trees may cost than the best: "3 training rows", "5 EUR" or "1 %"."""
     if (rows := request.get("slack_rows")) is not None:
+        if is_weighted(scene.file.certificate):
+            return f"{rows} of the weight of training rows"
         return f"{rows} training row{'' if str(rows) == '1' else 's'}"
     if (cost := request.get("slack_cost")) is not None:
         unit = (scene.file.certificate.get("costs") or {}).get("unit") or ""

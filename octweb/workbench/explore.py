@@ -176,6 +176,7 @@ def context(bench: Workbench) -> dict[str, Any]:
                 "rates": _rates(costs),
                 "line": line,
                 "costs": costs,
+                "weighed": _is_weighed(bench),
             }
             | {"slack": "", "slack_rows": ""}
             | tolerance
@@ -201,7 +202,8 @@ def context(bench: Workbench) -> dict[str, Any]:
         "rates": _rates(costs),
         "line": line,
         "costs": costs,
-        "tolerance_words": _tolerance_words(step.request, costs),
+        "tolerance_words": _tolerance_words(step.request, costs, weighed=_is_weighed(bench)),
+        "weighed": _is_weighed(bench),
         "recalls": "; ".join(f"{name}: {share}" for name, share in (step.request.get("recalls") or {}).items()),
         "found": result,
         "unit": result.get("count_unit", "rows"),
@@ -363,11 +365,17 @@ def _rates(costs: dict[str, str] | None) -> dict[str, str]:
     return RATE_WORDS if costs is None else {RATES[0]: RATE_WORDS[RATES[0]]}
 
 
-def _tolerance_words(request: Mapping[str, Any], costs: dict[str, str] | None) -> str:
+def _is_weighed(bench: Workbench) -> bool:
+    """Return True if the good trees of a workbench count weights, of rows or of classes."""
+    return bool(bench.weight) or "balanced" in (bench.parameters.get("class_weight"), bench.parameters.get("goal"))
+
+
+def _tolerance_words(request: Mapping[str, Any], costs: dict[str, str] | None, *, weighed: bool) -> str:
     if costs is not None and "slack_cost" in request:
         return f"{request['slack_cost']} {costs['unit']}".strip()
     if "slack_rows" in request:
-        return rows_text(float(amount(request["slack_rows"], "slack_rows")))
+        rows = float(amount(request["slack_rows"], "slack_rows"))
+        return f"{number_text(rows)} of weight" if weighed else rows_text(rows)
     return percent_text(float(amount(request.get("slack") or DEFAULT_SLACK, "slack")))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.octweb.small_models import trained
 from trainer.check.recount import verdict, verify
+from trainer.cli.dispatch import main
 from trainer.data.problem import balanced_weights
 from trainer.data.reader import load
 from trainer.errors import ParameterError
@@ -194,3 +195,12 @@ def test_fit_with_sample_weights_states_them_and_verifies(weights, tmp_path):
     assert tree.certificate_.correct * Fraction(record["step"]) == Fraction(float(given[right].sum()))
     tree.save(tmp_path / "model.json")
     assert load_fitted(tmp_path / "model.json").rules() == tree.rules()
+
+
+def test_frontier_of_balanced_classes_names_their_weights(balanced, capsys):
+    _, path = balanced
+    options = ["--target", "y", "--ignore", "w", "--set", "goal=balanced", "--method", "exact", "--depth", "2"]
+    assert main("octweb", ["frontier", str(path), *options]) == 0
+    printed = capsys.readouterr()
+    assert "counts weights that make all classes equally heavy (x " in printed.err
+    assert " rows" not in printed.out

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from trainer.certificate import Certificate, Evidence
@@ -85,7 +86,7 @@ def _print_frontier(options: Options, interrupts: Interrupts) -> None:
         raise CommandError(ONE_CLASS)
     if method.leaf_frontier:
         evidence = evidence | {"points": with_rows(evidence["points"], table, labels)}
-        _print_leaves(evidence, str(certificate.status), certificate.seconds, table, options)
+        _print_leaves(evidence, str(certificate.status), certificate.seconds, table, options, certificate.class_weights)
     else:
         _print_pairs(evidence, certificate, table, options)
 
@@ -154,8 +155,15 @@ def _print_costs(costs: CostFrontier, rewards: dict[str, Any], options: Options)
         print(f"{p['leaves']} leaves: nothing cheaper was found, at least {number_text(p['least'])}")
 
 
-def _print_leaves(evidence: dict[str, Any], status: str, seconds: float, table: Table, options: Options) -> None:
-    """Print the accuracy for each number of leaves on the front."""
+def _print_leaves(
+    evidence: dict[str, Any],
+    status: str,
+    seconds: float,
+    table: Table,
+    options: Options,
+    class_weights: dict[str, Any] | None = None,
+) -> None:
+    """Print the accuracy for each number of leaves on the front; `class_weights` is the record of the certificate."""
     n = evidence["n"]
     points = [
         point | {"accuracy": point["correct"] / n, "largest_accuracy": point["bound"] / n}
@@ -164,20 +172,26 @@ def _print_leaves(evidence: dict[str, Any], status: str, seconds: float, table: 
     if options["json"]:
         record = {"n": n, "status": status, "seconds": seconds}
         record |= {"points": points, "unsettled": evidence["unsettled"]} | weight_record(table)
+        record |= {} if class_weights is None else {"class_weights": class_weights}
         print(json.dumps(record, allow_nan=False))
         return
     bar = "| " if options["markdown"] else ""
     rows = "" if table.weights is None else f"     rows {bar}"
-    unit = "rows" if table.weights is None else "of weight"
+    unit = "rows" if table.weights is None and class_weights is None else "of weight"
+    # a count of balanced classes is no multiple of the step
+    text = str if class_weights is not None else partial(weighed_text, table=table)
     print(f"{bar}leaves {bar} correct {bar}{rows} accuracy {bar} proved {bar}".strip())
     if options["markdown"]:
         print(f"|---|---|---|{'---|' if rows else ''}---|")
     for p in points:
-        proof = "yes" if p["proved"] else f"at most {weighed_text(p['bound'], table)}"
+        proof = "yes" if p["proved"] else f"at most {text(p['bound'])}"
         rows = f"{p['correct_rows']:8d} {bar}" if "correct_rows" in p else ""
-        correct = weighed_text(p["correct"], table)
+        correct = text(p["correct"])
         print(f"{bar}{p['leaves']:6d} {bar}{correct:>8} {bar}{rows}{p['accuracy']:9.4f} {bar} {proof} {bar}".strip())
+    if class_weights is not None:
+        factors = ", ".join(f"{name} {weight}" for name, weight in class_weights["weights"].items())
+        note(f"'correct' counts weights that make all classes equally heavy ({factors})")
     note("a tree of 1 leaf always gives the most frequent class")
     for p in evidence["unsettled"]:
-        most = weighed_text(p["bound"], table)
+        most = text(p["bound"])
         print(f"{p['leaves']} leaves: nothing better was found, at most {most} {unit}")

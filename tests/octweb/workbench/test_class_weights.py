@@ -88,5 +88,6 @@ def test_workbench_of_balanced_classes_calls_no_weight_a_number_of_rows(model, o
     serve(Workbench.objects.get())
     pages = [client.get(place).content.decode() for place in (address, f"{address}?at=y", f"{address}good-trees/")]
     assert [too_many(page) for page in pages] == [[], [], []]
+    assert "Weight worse than the best tree" in pages[2]
     assert "by weight" in pages[0]
     assert " of weight" in pages[0]  # the price of the wish

@@ -50,3 +50,8 @@ def test_curve_is_in_rows_of_the_best_tree():
     assert figure["data"][0]["x"] == [0.0, 10.0]
     assert "rows" in figure["data"][0]["hovertemplate"]
     assert tolerance_figure([[0.0, 1], [0.5, 4]])["data"][0]["x"] == [0.0, 50.0]
+
+
+@pytest.mark.parametrize(("weighed", "words"), [(False, "5 rows"), (True, "5 of weight")])
+def test_tolerance_of_weights_is_no_number_of_rows(weighed, words):
+    assert explore._tolerance_words({"slack_rows": "5"}, None, weighed=weighed) == words
