@@ -9,8 +9,10 @@ from xml.etree import ElementTree
 import pytest
 
 from octweb.datasets import actions as datasets
+from octweb.datasets.models import Dataset
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.page.downloads import FORMATS
+from octweb.teams import actions as teams
 from tests.octweb.test_every_address import ROUTES, Things, filled, refused_decision
 from trainer.training.run import TrainRequest, train
 
@@ -37,7 +39,10 @@ def things(owner, media) -> Things:
     upload = datasets.stage(owner=owner, file=io.BytesIO(CSV.encode()), source_name=f"{HTML}.csv")
     prefixes = {"datasets/uploads/": upload.pk, "datasets/": dataset.pk, "models/": model.pk}
     prefixes["decisions/"] = refused_decision(model)
-    return Things(by_prefix={k: str(v) for k, v in prefixes.items()}, family=model.family.name)
+    team = teams.create(by=owner, name=HTML)
+    Dataset.objects.update(team=team)
+    prefixes |= {"teams/of/": dataset.pk, "teams/": team.pk}
+    return Things(by_prefix={k: str(v) for k, v in prefixes.items()}, family=model.family.name, team=team)
 
 
 PAGES = [

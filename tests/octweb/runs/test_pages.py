@@ -186,7 +186,7 @@ def test_a_tree_without_an_objective_is_the_best_so_far_all_the_same(browser, ru
     assert "no tree yet" in " ".join(browser.get(reverse("runs:detail", args=[run.pk])).content.decode().split())
     ProgressRecord.objects.create(run=run, attempt=1, line=0, record=record)
     facts = browser.get(reverse("runs:detail", args=[run.pk])).content.decode().split("</dl>")[0]
-    assert "1,100 <small>training rows right</small>" in facts
+    assert "1,100 <small>training rows right</small>" in " ".join(facts.split())
     assert "2 leaves; the objective follows at the end" in facts
     assert "<small>no" not in facts.split("bound")[0]
 
