@@ -205,7 +205,7 @@ def test_sentence_about_prices_counts_in_the_unit_of_the_weights(tmp_path):
 def test_stopped_search_with_prices_has_a_valid_bound(rows, asked):
     model = make_classifier(**asked, depth=4, column_price="x0=0.05; x1=0.1")
     best = model.fit(*rows).certificate_.objective
-    problem, settings, _ = model._problem(*rows, None)
+    problem, settings = model._problem(*rows, None)
     _, certificate, _ = fit(get(asked["method"]), problem, settings, Monitor(Limits(time=0.0)))
     assert certificate.objective <= best <= certificate.bound
 
@@ -217,7 +217,7 @@ def test_reported_bounds_with_prices_cover_deeper_trees():
     lab = e & f
     y = np.where(lab == 1, a ^ b, c ^ d)
     model = make_classifier("exact", depth=4, leaf_penalty=0.0001, column_price="x6=0.1")
-    problem, settings, _ = model._problem(np.column_stack((rows, lab)), y, None)
+    problem, settings = model._problem(np.column_stack((rows, lab)), y, None)
     bounds = []
     monitor = Monitor(sink=lambda progress, draft: bounds.append(progress.bound))
     _, certificate, _ = fit(get("exact"), problem, settings, monitor)

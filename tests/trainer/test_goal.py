@@ -231,7 +231,7 @@ def test_stopped_search_gives_a_valid_bound(rows, penalty):
     X, y = rows
     model = make_classifier("exact", depth=2, goal="f1", leaf_penalty=penalty)
     best = model.fit(X, y).certificate_.objective
-    problem, settings, _ = model._problem(X, y, None)
+    problem, settings = model._problem(X, y, None)
     monitor = Monitor(Limits(time=0.0))
     _, certificate, _ = fit(get("exact"), problem, settings, monitor)
     assert certificate.status == Status.TIME_LIMIT

@@ -153,7 +153,7 @@ def test_stopped_restricted_search_has_a_valid_bound(method):
     asked = {"depth": 3, "column_price": "x0=0.05; x1=0.1", "recall": "1: 0.9"}
     model = make_classifier(method, leaf_penalty=0.001, **asked)
     best = model.fit(X, y).certificate_.objective
-    problem, settings, _ = model._problem(X, y, None)
+    problem, settings = model._problem(X, y, None)
     stopped = 0
     for most in (0, 1, 2, 4, 8, 16, 40, 100, 250, 600):
         asks = itertools.count()
