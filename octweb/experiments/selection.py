@@ -10,7 +10,7 @@ from django.urls import reverse
 from octweb.core.templatetags.octweb import percent
 from octweb.experiments.board import Board, board, held_out, interval_of
 from octweb.experiments.models import Candidate, Experiment
-from octweb.experiments.wording import cost_span, span
+from octweb.experiments.wording import cost_span, counts_words
 from octweb.registry.document.selection import Selection
 from octweb.registry.models import TreeModel
 
@@ -54,7 +54,9 @@ def _nested_estimate(candidate: Candidate, leaderboard: Board) -> dict[str, Any]
         "correct": honest.correct,
         "n": honest.n,
     }
-    worth = f"right for {percent(honest.accuracy)} of the rows of that fold ({honest.correct:,} of {honest.n:,}{span(honest.interval)})"
+    weighted = bool(leaderboard.experiment.weight)
+    counts = counts_words(honest.correct, honest.n, honest.interval, weighted=weighted)
+    worth = f"right for {percent(honest.accuracy)} of the rows of that fold {counts}"
     if honest.cost_per_row is not None:
         cost = leaderboard.measure.text(honest.cost_per_row)
         worth = f"{worth}, and its answers cost {cost} per row{cost_span(honest.cost_interval)}"
@@ -83,7 +85,8 @@ def _held_out_estimate(candidate: Candidate, experiment: Experiment, model: Tree
     interval = interval_of(test)
     words = (
         f"It was chosen by folds. {TOO_HIGH} Before it was trained on all rows, the tree with its settings was right for "
-        f"{percent(test['accuracy'])} of rows that took no part in the choice ({test['correct']:,} of {test['n']:,}{span(interval)})."
+        f"{percent(test['accuracy'])} of rows that took no part in the choice "
+        f"{counts_words(test['correct'], test['n'], interval, weighted=bool(experiment.weight))}."
     )
     known = {"accuracy": test["accuracy"], "interval": interval, "correct": test["correct"], "n": test["n"]}
     return {"fair": False, "words": words, **known}

@@ -107,17 +107,18 @@ def honest_words(leaderboard: Board) -> str:
         same = sum(
             pick == (leaderboard.chosen.label if leaderboard.chosen else "") for pick in leaderboard.honest.picks
         )
-        return f"{_expected_words(leaderboard.honest, leaderboard.measure)} {_repeated_words(same, len(leaderboard.honest.picks))}"
+        expected = _expected_words(leaderboard.honest, leaderboard.measure, weighted=bool(experiment.weight))
+        return f"{expected} {_repeated_words(same, len(leaderboard.honest.picks))}"
     if experiment.chosen_id is None:
         about = "About " if experiment.group or experiment.time else ""
         return f"{about}{experiment.held_out_rows:,} rows were kept out of all of this. They are measured once, when you open the first tree."
     test = held_out(experiment)
     if test is None:
         return "No rows were held out."
-    took_no_part = (
-        f"of {test['n']:,} rows that took no part in any of this, the tree that you opened first is right for"
-    )
-    right = f"{test['correct']:,}{span(interval_of(test))}"
+    of = f"the weight of {test.get('rows', 0):,}" if experiment.weight else f"{test['n']:,}"
+    took_no_part = f"of {of} rows that took no part in any of this, the tree that you opened first is right for"
+    right = percent(test["accuracy"]) if experiment.weight else f"{test['correct']:,}"
+    right += span(interval_of(test))
     if leaderboard.measure.by_cost and test.get("cost_per_row") is not None:
         cost = leaderboard.measure.text(test["cost_per_row"])
         interval = cost_span(test.get("cost_interval"))
@@ -125,10 +126,10 @@ def honest_words(leaderboard: Board) -> str:
     return f"Expect {percent(test['accuracy'])} right on new rows: {took_no_part} {right}."
 
 
-def _expected_words(estimate: NestedEstimate, measure: Measure) -> str:
+def _expected_words(estimate: NestedEstimate, measure: Measure, *, weighted: bool) -> str:
     """State what to expect of the choice on new rows, from nested folds."""
     right = f"{percent(estimate.accuracy)} right"
-    counts = f"({estimate.correct:,} of {estimate.n:,}{span(estimate.interval)})"
+    counts = counts_words(estimate.correct, estimate.n, estimate.interval, weighted=weighted)
     if estimate.cost_per_row is None:
         return f"Expect {right} on new rows {counts}."
     cost = f"{measure.text(estimate.cost_per_row)} per new row{cost_span(estimate.cost_interval)}"
@@ -141,6 +142,11 @@ def _repeated_words(same: int, choices: int) -> str:
     if not other:
         return f"Repeating the choice {choices} times gave the same each time."
     return f"Repeating the choice gave another one {other} time{'' if other == 1 else 's'} of {choices}."
+
+
+def counts_words(correct: int, n: int, interval: tuple[float, float] | None, *, weighted: bool) -> str:
+    """Return counts and interval of an accuracy in brackets; counts of weights are left out, since they are no rows."""
+    return f"({'by weight' if weighted else f'{correct:,} of {n:,}'}{span(interval)})"
 
 
 def cost_span(interval: Sequence[float] | None) -> str:
