@@ -388,6 +388,7 @@ MAY_ADD = {
     "models/<uuid:pk>/check/files/": {"audit.head", "audit.record"},
     "api/v1/models/<uuid:pk>/dossier/": {"dossier.modeldossier"},
     "api/v1/decisions/<uuid:decision>/": LOOK,
+    "api/v1/decisions/<uuid:decision>/letter/": LOOK,
     "models/<uuid:pk>/decisions/<uuid:decision>/": LOOK,
     "models/<uuid:pk>/decisions/<uuid:decision>/letter/": LOOK,
     "models/<uuid:pk>/decisions/<uuid:decision>/letter.pdf": LOOK,

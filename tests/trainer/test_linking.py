@@ -99,7 +99,7 @@ print(json.dumps(sum(len(d.overloads) for d in gc.get_objects() if isinstance(d,
 """
 # Method → versions of kernels, by types of arguments, that a training compiles at most.
 MOST_VERSIONS = {
-    "exact": 140, "exact-numeric": 30, "bivariate": 62, "oc1": 18, "odt": 60, "bendoct-accelerated": 16, "cut-h": 120,
+    "exact": 140, "exact-numeric": 30, "bivariate": 62, "oc1": 18, "odt": 60, "bendoct-accelerated": 16, "cut-h": 125,
     "local-search": 24,
 }  # fmt: skip
 

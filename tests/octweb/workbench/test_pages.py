@@ -258,7 +258,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     )
     Workbench.objects.filter(pk=bench.pk).update(status=RunStatus.RUNNING)
     page = web.get(address).content.decode()
-    assert "follow.</span>" in page
+    assert "how much they rely on each column.</span>" in page
     assert "Not all was counted" not in page
     assert "hx-get" in page
     Step.objects.filter(pk=step.pk).update(state=StepState.DONE, result=step.result)
@@ -363,7 +363,7 @@ def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, s
     page = web.get(f"{address}?at=root").content.decode()
     assert "After yes: do not ask width, it may be asked below" in page
     assert "Ask this" in page
-    assert "Good trees are counted for the method exact only" in page
+    assert "Good trees can be counted only for trees of the exact search" in page
 
 
 @pytest.mark.parametrize("page", ["", "good-trees/", "live/"])
