@@ -20,8 +20,10 @@ from trainer.sklearn_api.loading import load as load_fitted
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.claims import saving_sentence, weight_sentence
 from trainer.training.run import TrainRequest, train
-from trainer.tree.describe import rules_text
-from trainer.tree.file import from_json
+from trainer.tree.describe import path_in_words, rules_text
+from trainer.tree.file import from_json, read_model, write
+from trainer.tree.render.figure import tree_figure
+from trainer.tree.render.paper import svg_of
 from trainer.workbench.requests import WorkbenchSession
 
 WEIGHTS = {"weights": {"column": "w", "step": "1", "rows": 7, "correct_rows": 5}}
@@ -204,3 +206,16 @@ def test_frontier_of_balanced_classes_names_their_weights(balanced, capsys):
     printed = capsys.readouterr()
     assert "counts weights that make all classes equally heavy (x " in printed.err
     assert " rows" not in printed.out
+
+
+def test_pictures_of_balanced_classes_count_weight(balanced, tmp_path):
+    model, _ = balanced
+    write(model, tmp_path / "model.json")
+    tree = read_model(tmp_path / "model.json").tree
+    assert tree.count_unit == "of weight"
+    hover = [text for trace in tree_figure(tree)["data"] for text in trace.get("hovertext", ())]
+    svg, _ = svg_of(tree)
+    assert hover
+    assert " rows" not in " ".join(hover) + svg.partition("</title>")[2]
+    assert f"{tree.nodes[0].rows:,} of weight in all" in hover[0]
+    assert " rows" not in " ".join(path_in_words(tree, tree.leaves[0].id, np.zeros(len(tree.schema))))

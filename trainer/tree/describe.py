@@ -100,14 +100,14 @@ def rules_text(tree: Tree, certificate: Mapping[str, Any] | None = None) -> str:
     ----------
     tree : Tree
     certificate : mapping, optional
-        The certificate of a model file. It says whether the leaves count rows or weights; by default rows.
+        The certificate of a model file. It says whether the leaves count rows or weights; by default the tree does.
 
     Returns
     -------
     str
         Lines, each with a line break.
     """
-    unit = counted_words(certificate or {})
+    unit = tree.count_unit if certificate is None else counted_words(certificate)
     lines: list[str] = []
     stack = [(0, 0, "")]
     while stack:
@@ -142,7 +142,7 @@ def headline(tree: Tree, v: Node) -> str:
     return words if v.split.many else f"{words}?"
 
 
-def leaf_text(tree: Tree, leaf: Node, unit: str = "rows") -> str:
+def leaf_text(tree: Tree, leaf: Node, unit: str = "") -> str:
     """Return the prediction of a leaf with its share of the training rows: "benign (349 of 367 rows)".
 
     Parameters
@@ -151,12 +151,13 @@ def leaf_text(tree: Tree, leaf: Node, unit: str = "rows") -> str:
     leaf : Node
         A leaf of the tree.
     unit : str
-        The unit of the counts, from `counted_words`.
+        The unit of the counts, from `counted_words`; by default that of the tree.
 
     Returns
     -------
     str
     """
+    unit = unit or tree.count_unit
     if unit == "of weight":
         return f"{tree.classes[leaf.label]} (weight {leaf.counts[leaf.label]:,} of {leaf.rows:,})"
     rows = "1 row" if leaf.rows == 1 and unit == "rows" else f"{leaf.rows:,} {unit}"

@@ -7,13 +7,14 @@ to check the claims.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trainer.table import ClassType, class_type_of, class_values
+from trainer.tree.describe import counted_words
 from trainer.tree.document import (
     FORMAT,
     FORMAT_VERSION,
@@ -160,14 +161,16 @@ def write(model: ModelFile, path: str | Path) -> None:
 
 
 def _model(document: Mapping[str, Any]) -> ModelFile:
+    certificate = document.get("certificate", {})
+    tree = tree_from_json(document["nodes"], schema=columns_of(document), classes=document["classes"])
     return ModelFile(
-        tree=tree_from_json(document["nodes"], schema=columns_of(document), classes=document["classes"]),
+        tree=replace(tree, count_unit=counted_words(certificate)),
         target=document["target"],
         method=document.get("method", ""),
         name=document.get("name", ""),
         parameters=document.get("parameters", {}),
         metrics=document.get("metrics", {}),
-        certificate=document.get("certificate", {}),
+        certificate=certificate,
         fingerprint=document.get("fingerprint", ""),
         rows=document.get("rows"),
         version=document.get("version", ""),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -79,11 +79,15 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Tree:
-    """A binary classification tree over the columns of `schema` that predicts one of `classes`."""
+    """A binary classification tree over the columns of `schema` that predicts one of `classes`.
+
+    `count_unit` is the unit of the counts of its nodes, as `counted_words` returns it.
+    """
 
     schema: tuple[ColumnSchema, ...]
     classes: tuple[str, ...]
     nodes: tuple[Node, ...]
+    count_unit: str = field(default="rows", compare=False)
 
     @cached_property
     def flat(self) -> FlatTree:
@@ -102,6 +106,10 @@ class Tree:
         empty = counts.sum(axis=1) == 0
         counts[empty, self.labels[empty]] = 1.0
         return counts / counts.sum(axis=1, keepdims=True)
+
+    def counted(self, n: int) -> str:
+        """Return a count of its nodes with its unit: "1 row", "2,048 rows", "2,048 of weight"."""
+        return "1 row" if n == 1 and self.count_unit == "rows" else f"{n:,} {self.count_unit}"
 
     @property
     def leaves(self) -> tuple[Node, ...]:

@@ -31,7 +31,7 @@ from trainer.tree.render.layout import (
     strip_top,
 )
 from trainer.tree.render.palette import ClassStyle, class_styles, distinct_styles, escape, frame, wrap
-from trainer.tree.render.words import Unseen, rows_text, words_trace
+from trainer.tree.render.words import Unseen, words_trace
 
 # number of pieces in one side of a band; fewer if the tree has many nodes
 STEPS = 18
@@ -299,8 +299,10 @@ def _hover(tree: Tree, v: Node) -> list[str]:
     head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema)
     lines = [f"<b>{escape(line)}</b>" for line in wrap(head, 420, 12, 12)]
     present = [(n, c) for n, c in zip(v.counts, tree.classes, strict=True) if n]
-    lines += [f"{rows_text(n)} {escape(c)}" for n, c in sorted(present, key=lambda p: -p[0])[:20]]
-    return [*lines, f"{rows_text(v.rows)} in all"]
+    weighted = tree.count_unit != "rows"
+    largest = sorted(present, key=lambda p: -p[0])[:20]
+    lines += [f"{f'{n:,}' if weighted else tree.counted(n)} {escape(c)}" for n, c in largest]
+    return [*lines, f"{tree.counted(v.rows)} in all"]
 
 
 def _record(placed: PlacedBoxes, box: Box) -> dict[str, Any]:
@@ -317,7 +319,7 @@ def _record(placed: PlacedBoxes, box: Box) -> dict[str, Any]:
         "closed": box.closed,
         "level": box.level,
         "box": [round(n, 1) for n in (box.left, box.top, box.width, box.height)],
-        "label": f"{words}, {rows_text(v.rows)}" if v.split is not None else words,
+        "label": f"{words}, {tree.counted(v.rows)}" if v.split is not None else words,
     }
 
 

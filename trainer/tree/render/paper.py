@@ -79,7 +79,8 @@ def hover_text(tree: Tree, v: Node) -> str:
     """Return the whole rule or prediction of a node, and its rows of every class, the most frequent first."""
     head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema) + "?"
     present = sorted(((n, c) for n, c in zip(v.counts, tree.classes, strict=True) if n), key=lambda pair: -pair[0])
-    return "\n".join([head, *(f"{n:,} {c}" for n, c in present), f"{v.rows:,} training rows in all"])
+    in_all = "training rows" if tree.count_unit == "rows" else tree.count_unit
+    return "\n".join([head, *(f"{n:,} {c}" for n, c in present), f"{v.rows:,} {in_all} in all"])
 
 
 def _svg(placed: PlacedBoxes, ids: list[int], n_rows: int) -> str:
@@ -144,7 +145,7 @@ def _card(placed: PlacedBoxes, box: Box, number: int) -> str:
         out.append(_text(left, y, _leaf_words(v, number, box.inner + 8), small=True))
     else:
         out += [_text(left, top + LINE * i, line, bold=True) for i, line in enumerate(box.lines)]
-        words = f"node {number} goes on" if box.closed else f"node {number} · {v.rows:,} rows"
+        words = f"node {number} goes on" if box.closed else f"node {number} · {placed.tree.counted(v.rows)}"
         out.append(_text(left, bar_top(box) + BAR + LINE - 1, words, small=True))
     return "".join([*out, _bar(box, len(brief.classes)), "</g>"])
 

@@ -102,7 +102,7 @@ def _branch_words(words: _Text, placed: PlacedBoxes, box: Box) -> None:
     if not box.closed:
         words.add(escape(_counts(placed, box)), start, below)
         return
-    words.add(rows_text(box.node.rows), start, below)
+    words.add(placed.tree.counted(box.node.rows), start, below)
     bottom = strip_top(box) + STRIP + 3 + LINE / 2
     words.add(f"{len(leaves_below(placed.tree, box.node.id))} leaves", start, bottom)
     words.add("<b>+</b>", box.left + box.width - PAD, bottom, at="left", size=FONT, colour="var(--ink)")
@@ -151,7 +151,7 @@ def _below_leaf(placed: PlacedBoxes, box: Box, unseen: Unseen) -> str:
 def _counts(placed: PlacedBoxes, box: Box) -> str:
     """Return the rows of each class, or their total if that is too long."""
     counts = counts_text(placed.brief, box.node)
-    return counts if text_width(counts, SMALL) <= 1.15 * box.inner else rows_text(box.node.rows)
+    return counts if text_width(counts, SMALL) <= 1.15 * box.inner else placed.tree.counted(box.node.rows)
 
 
 def leaf_share(v: Node) -> str:
@@ -164,8 +164,3 @@ def leaf_share(v: Node) -> str:
 def _percent(part: float, total: float) -> str:
     """Return a share in percent; only 0 % and 100 % have no decimals."""
     return f"{points_text(part / total, 0 if part in (0, total) else 1)}\u202f%"
-
-
-def rows_text(n: int) -> str:
-    """Return "1 row" or "2,048 rows"."""
-    return "1 row" if n == 1 else f"{n:,} rows"
