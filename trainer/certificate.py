@@ -173,9 +173,8 @@ class Certificate:
     column_prices: dict[str, Any] | None = None
     counts: str = ""
     weights: dict[str, Any] | None = None  # the weight column, its step, and the numbers of rows without weights
-    class_weights: dict[str, Any] | None = (
-        None  # what a row of each class counts, and the numbers of rows without weights
-    )
+    # what a row of each class counts, and the numbers of rows without weights
+    class_weights: dict[str, Any] | None = None
 
     @property
     def proved_optimal(self) -> bool:

@@ -116,6 +116,11 @@ def stated_goal(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -
     return ("balanced", "") if parameters.get("class_weight") == "balanced" else ("", "")
 
 
+def balances_classes(settings: Mapping[str, Any]) -> bool:
+    """Return True if a training gives all classes the same weight, by its goal or by its class weights."""
+    return "balanced" in (settings.get("class_weight"), settings.get("goal"))
+
+
 def count_goal(settings: Mapping[str, Any]) -> str:
     """Return the goal of the settings if it depends on the errors of both classes, else an empty text."""
     goal = str(settings.get("goal") or "")

@@ -188,7 +188,7 @@ class Datasets:
         name : str
             A name; by default that of the file.
         team : str
-            The id of a team of which the caller is owner or editor, and to which the data set then belongs.
+            The id of the team that gets the data set. The caller must be its owner or editor.
         **options
             How to read the file, as in the API: `delimiter`, `encoding`, `header`, `sheet`, `decimal`, `thousands`,
             `missing_words`, `kinds`, `ignore`, `special`, `merge`, `unknown`, `skip_top`, `skip_bottom`. Lists and dicts

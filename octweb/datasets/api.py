@@ -98,9 +98,7 @@ class DatasetViewSet(
         values = form.validated_data
         team = values.get("team")
         if team is not None and not has_team_role(request.user, team, CHANGING_ROLES):
-            raise ValidationError(
-                {"team": "There is no team with this id of which you are owner or editor. Check the id."}
-            )
+            raise ValidationError({"team": "You are owner or editor of no team with this id. Check the id."})
         dataset = actions.create(
             before_store=lambda dataset: setattr(dataset, "team_id", team),
             owner=request.user,

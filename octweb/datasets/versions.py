@@ -95,7 +95,8 @@ def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
     if sentences:
         words = "1 column seems" if len(sentences) == 1 else f"{len(sentences)} columns seem"
         raise ChangedForms(
-            f"{words} to hold the same values in another form. Correct the file, or store it as it is. {sentences[0]}",
+            f"{words} to hold the same values in another form. Correct the file, or store it as it is."
+            + (f" {sentences[0]}" if len(sentences) == 1 else ""),
             problems=tuple(sentences),
         )
 

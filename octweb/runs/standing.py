@@ -10,7 +10,7 @@ from typing import Any
 from octweb.core.templatetags.octweb import percent
 from octweb.runs.models import TrainingRun
 from trainer.certificate import Guarantee
-from trainer.goal import count_goal
+from trainer.goal import balances_classes, count_goal
 from trainer.methods.base import AUTO, Method, stated_penalty
 from trainer.training.claims import parts_claim
 from trainer.tree.numbers import THIN, count_words, points_text
@@ -98,15 +98,15 @@ def _better(parameters: Mapping[str, Any]) -> str:
 
 
 def count_unit(run: TrainingRun) -> str:
-    """Return the unit of the counts of training rows, to follow a number: "rows" or "of weight"."""
-    balanced = "balanced" in (run.parameters.get("class_weight"), run.parameters.get("goal"))
-    return "of weight" if run.weight or balanced else "rows"
+    """Return the unit of the counts of training rows, to follow a number: "rows", "of weight"; until the end by the settings."""
+    if stated := run.summary.get("count_unit"):
+        return str(stated)
+    return "of weight" if run.weight or balances_classes(run.parameters) else "rows"
 
 
 def counts_rows(parameters: Mapping[str, Any]) -> bool:
     """Return whether training maximises the number of correct rows minus a price of leaves."""
-    weighted = "balanced" in (parameters.get("class_weight"), parameters.get("goal"))
-    weighted = weighted or str(parameters.get("negative_weight") or "1") != "1"
+    weighted = balances_classes(parameters) or str(parameters.get("negative_weight") or "1") != "1"
     return not (weighted or count_goal(parameters) or any(parameters.get(name) for name in OTHER_AIMS))
 
 

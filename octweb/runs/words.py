@@ -13,7 +13,7 @@ from octweb.runs.advice import split_phrase
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
 from trainer.data.costs import EACH_ROW
-from trainer.goal import GOAL_NAMES, count_goal
+from trainer.goal import GOAL_NAMES, balances_classes, count_goal
 from trainer.methods.base import AUTO, Method, Parameter, stated_penalty
 from trainer.registry import METHODS
 from trainer.solver_common.thresholds import LADDER
@@ -222,7 +222,7 @@ def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
     sentences = _declared_sentences(method, ("goal", "column_price", *SIZE), values)
     if values.get("costs"):
         sentences.append("Counts what answers cost, not how many rows are wrong.")
-    if "balanced" in (values.get("class_weight"), values.get("goal")):
+    if balances_classes(values):
         sentences.append("Every class counts the same, no matter how many rows it has.")
     if values.get("time_limit"):
         sentences.append(f"After {_time(values['time_limit'])} it stops and keeps the best tree so far.")
@@ -261,8 +261,7 @@ def _better_words(method: Method, values: Mapping[str, Any]) -> str:
     if values.get("costs"):
         return "costs less"
     goal = count_goal(values)
-    weighted = "balanced" in (values.get("class_weight"), values.get("goal"))
-    if goal or weighted or str(values.get("negative_weight") or "1") != "1":
+    if goal or balances_classes(values) or str(values.get("negative_weight") or "1") != "1":
         return "does better at what this training counts"
     paid = method.parameter("leaf_penalty") and stated_penalty(values)
     return f"gets more rows right{', less the price of its leaves' if paid else ''}"

@@ -13,6 +13,7 @@ from octweb.workbench.models import StepKind as StepKind
 from trainer.data.cost_text import read_costs
 from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.chosen import RATES, amount
+from trainer.goal import balances_classes
 from trainer.methods.base import stated_penalty
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.describe import split_text
@@ -367,7 +368,7 @@ def _rates(costs: dict[str, str] | None) -> dict[str, str]:
 
 def _is_weighed(bench: Workbench) -> bool:
     """Return True if the good trees of a workbench count weights, of rows or of classes."""
-    return bool(bench.weight) or "balanced" in (bench.parameters.get("class_weight"), bench.parameters.get("goal"))
+    return bool(bench.weight) or balances_classes(bench.parameters)
 
 
 def _tolerance_words(request: Mapping[str, Any], costs: dict[str, str] | None, *, weighed: bool) -> str:

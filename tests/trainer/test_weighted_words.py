@@ -187,6 +187,9 @@ def test_fit_with_sample_weights_states_them_and_verifies(weights, tmp_path):
     given = None if weights is None else rng.choice(weights, 60)
     tree = make_classifier("exact", depth=2, leaf_penalty=0.01).fit(X, y, sample_weight=given)
     assert verdict(tree.verify(X, y, sample_weight=given)) == "proved"
+    unit = "rows" if weights is None else tree.tree_.count_unit
+    hover = [text for trace in tree.plot().data for text in trace.hovertext or ()]
+    assert f"{tree.tree_.nodes[0].rows} {unit} in all" in hover[0]
     record = tree.certificate_.weights
     assert (" rows)" in tree.rules()) == (weights is None)
     if given is None:
@@ -212,7 +215,7 @@ def test_pictures_of_balanced_classes_count_weight(balanced, tmp_path):
     model, _ = balanced
     write(model, tmp_path / "model.json")
     tree = read_model(tmp_path / "model.json").tree
-    assert tree.count_unit == "of weight"
+    assert tree.count_unit == model.tree.count_unit == "of weight"
     hover = [text for trace in tree_figure(tree)["data"] for text in trace.get("hovertext", ())]
     svg, _ = svg_of(tree)
     assert hover

@@ -110,9 +110,10 @@ def _complete(options: Options, interrupts: Interrupts) -> None:
     claim = read_claim(result.model.certificate)
     print(rules_text(result.tree, result.model.certificate), end="")
     print(training_base_words(result.tree, result.model.certificate))
-    unit = "weights" if is_weighted(c.to_json()) else "rows"
+    weighted = is_weighted(result.model.certificate)
+    unit = "weights" if weighted else "rows"
     print(f"{claim.words}: {c.correct} of {c.n} {unit} correct, {c.leaves} leaves, objective {c.objective:.6g}")
-    if is_weighted(c.to_json()):
+    if weighted:
         print(weight_sentence(result.model.certificate))
     if earned is not None:
         print(reward_sentence(result.summary))

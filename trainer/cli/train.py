@@ -231,13 +231,14 @@ def _train_from_counts(options: Options, interrupts: Interrupts) -> None:
 def _print_tree(model: ModelFile, c: Certificate, summary: dict[str, Any]) -> None:
     """Print the tree, its claims, and the verdict on it."""
     print(rules_text(model.tree, model.certificate), end="")
-    unit = "weights" if is_weighted(c.to_json()) else "rows"
+    weighted = is_weighted(model.certificate)
+    unit = "weights" if weighted else "rows"
     leaves = f"{c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}"
     print(
         f"{c.status}: {c.correct} of {c.n} {unit} correct, {leaves}, objective {c.objective:.6g}, {_proof_text(c)}, "
         f"{c.seconds:.3g} s"
     )
-    if is_weighted(c.to_json()):
+    if weighted:
         print(weight_sentence(model.certificate))
     if c.costs is not None:
         earns = f"{reward_sentence(summary)} " if "reward" in summary else ""

@@ -125,7 +125,11 @@ def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     ]  # fmt: skip
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
-        findings += [*_leaks(data, labels, table.profile), *_late(table, data, labels), *_table_findings(table.profile)]
+        findings += [
+            *_leaks(data, labels, table.profile),
+            *_late_dates(table.raw, table.reading, table.target, data, labels),
+            *_table_findings(table.profile),
+        ]
         findings += _mixed_units(data)
     if table.empty is not None and table.built is not None:
         findings += _emptiness(table.empty, *table.built[:2])
@@ -568,10 +572,6 @@ def _mixed_units(data: Table) -> Iterable[IntakeFinding]:
             mend={"column": mixed.column, "role": "ignored"},
             if_nothing="A tree compares numbers of different units. Correct them in the file, or leave the column out.",
         )
-
-
-def _late(table: InspectedTable, data: Table, labels: Labels) -> Iterable[IntakeFinding]:
-    return _late_dates(table.raw, table.reading, table.target, data, labels)
 
 
 def _late_dates(

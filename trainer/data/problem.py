@@ -195,9 +195,11 @@ class Problem:
         """Whether any cell of the table is empty."""
         return any(column.missing.any() for column in self.table.columns)
 
-    @property
+    @cached_property
     def count_unit(self) -> str:
-        """The unit of weights of rows, see `counted_words`."""
+        """The unit of the weights of the rows, see `counted_words`."""
+        if self.source is not None:
+            return self.source.count_unit
         own = None if self.table.weights is None else {"step": str(self.table.weights.step)}
         is_balanced = self.quantile_weights is not None and not np.array_equal(self.quantile_weights, self.row_weights)
         return counted_words({"weights": own, "class_weights": is_balanced})
@@ -230,7 +232,7 @@ class Problem:
     def tree(self, draft: Draft, rows: CountArray | None = None) -> Tree:
         """Build the tree of a draft, with counts over all rows, or over the row indices `rows`, int64 (m,)."""
         take = slice(None) if rows is None else rows
-        return grow(
+        tree = grow(
             draft,
             self.matrix[take],
             self.y[take],
@@ -239,6 +241,7 @@ class Problem:
             weights=None if self.weights is None else self.weights[take],
             costs=None if self.costs is None else self.costs.weighted[take],
         )
+        return replace(tree, count_unit=self.count_unit)
 
     def finish(self, tree: Tree) -> Tree:
         """Build the final tree: the shortest decimals that route every training row the same way, and sides of empty cells."""

@@ -52,6 +52,8 @@ def test_new_best_trees_of_weighted_rows_count_weight():
     newest, first = incumbents(records, count_unit(TrainingRun(parameters={"class_weight": "balanced"})))
     assert (newest["unit"], newest["change"], first["change"]) == ("of weight", "+3 of weight", "first tree")
     assert incumbents(records)[0]["change"] == "+3 rows"
+    alike = TrainingRun(parameters={"goal": "balanced"}, summary={"count_unit": "rows"})
+    assert count_unit(alike) == "rows"  # classes of the same size
 
 
 def test_closed_gap_is_proved():

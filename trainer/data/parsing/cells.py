@@ -166,7 +166,7 @@ class Cells:
         return (~self._decimal).nonzero()[0]
 
     def _is_in(self, words: Iterable[str]) -> BoolArray:
-        """Return the mask of the words that are among `words`, of which none is a number in decimal notation."""
+        """Return the mask of the words that are among `words`. None of `words` may be a number in decimal notation."""
         out = np.zeros(len(self.array), bool)
         others = self._no_decimals
         if not len(others):

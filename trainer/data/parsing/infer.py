@@ -310,9 +310,10 @@ def numbers_rows(name: str, values: FloatArray) -> str:
 def may_number_rows(values: FloatArray, name: str = "") -> str:
     """Return why whole numbers may identify the rows, in any order; "" without evidence.
 
-    All are different, or in the same small number of rows, except where few rows were copied. They leave out few numbers between the lowest and the highest, or they look like account
-    numbers: long, with equal numbers of digits, and evenly spread. Or the column has a name such as "invoice". A
-    column with a name such as "zip" has postal codes, which identify no row.
+    Each is in one row, or all are in the same small number of rows, except where few rows were copied. They leave out few
+    numbers between the lowest and the highest, or they look like account numbers: long, with equal numbers of digits, and
+    evenly spread. Or the column has a name such as "invoice". A column with a name such as "zip" has postal codes, which
+    identify no row.
 
     Parameters
     ----------
@@ -328,25 +329,22 @@ def may_number_rows(values: FloatArray, name: str = "") -> str:
     if not repeats:
         return ""
     copies = int((counts > repeats).sum())
-    why = _even_numbers(distinct)
     if repeats > 1:
-        few = f", with few copies ({copies})" if copies else ""
-        return (
-            f"{why.replace('are different', f'are in {repeats} rows each{few}')}: they may name the cases"
-            if why
-            else ""
-        )
+        each = f"are in {repeats} rows each" + (f", apart from copies of {copies}" if copies else "")
+        why = _even_numbers(distinct, each)
+        return f"{why}: they may name the cases" if why else ""
+    each = f"but {copies} are in one row each" if copies else "are different"
+    why = _even_numbers(distinct, each)
     if not why and _is_number_name(name) and len(distinct) > FEW_VALUES:
-        why = f"it is called '{name}' and all {len(distinct):,} numbers are different"
-    if copies:
-        why = why.replace(
-            "are different", f"but {copies} are in one row each"
-        )  # of a sentence that begins "all … numbers"
+        why = f"it is called '{name}' and all {len(distinct):,} numbers {each}"
     return f"{why}: they may name the rows" if why else ""
 
 
-def _even_numbers(distinct: FloatArray) -> str:
-    """Return how different whole numbers are spread like identifiers; "" if they are not. They are in ascending order."""
+def _even_numbers(distinct: FloatArray, each: str = "are different") -> str:
+    """Return how whole numbers in ascending order are spread like identifiers; "" if they are not.
+
+    `each` says in how many rows each of them is, to follow "all 50 numbers".
+    """
     n = len(distinct)
     if n < FEWEST_WITH_GAPS:
         return ""
@@ -354,13 +352,13 @@ def _even_numbers(distinct: FloatArray) -> str:
     high = int(distinct[-1])
     step = int(np.gcd.reduce(np.diff(distinct).astype(np.int64)))
     if (high - low) // step + 1 <= SHUFFLED_GAP_FACTOR * n:
-        return f"all {n:,} numbers are different and leave out few from {low} to {high}"
+        return f"all {n:,} numbers {each} and leave out few from {low} to {high}"
     if n < FEWEST_SPREAD or low < SHORTEST_LONG_NUMBER or len(str(low)) != len(str(high)):
         return ""
     uneven = np.abs((distinct - low) / (high - low) - np.linspace(0, 1, n)).max()
     if uneven > EVEN_SPREAD / np.sqrt(n):
         return ""
-    return f"all {n:,} numbers are different, have {len(str(low))} digits and are spread evenly"
+    return f"all {n:,} numbers {each}, have {len(str(low))} digits and are spread evenly"
 
 
 def _all_exact_integers(values: FloatArray) -> bool:
