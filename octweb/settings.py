@@ -95,6 +95,8 @@ WATCH = boolean("OCTWEB_WATCH", True)  # workers evaluate the counts of approved
 RECORD = choice("OCTWEB_RECORD", "", "full")  # "full": each answer of every approved model is recorded
 # whether records are synced to disk every second or in each call
 RECORD_SYNC = choice("OCTWEB_RECORD_SYNC", "second", "call")
+# whether a call is refused or answered without a record if its record cannot be written
+RECORD_FULL = choice("OCTWEB_RECORD_FULL", "refuse", "answer")
 # size of all records that are not yet collected
 RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000
 RECORD_KEEP_DAYS = integer("OCTWEB_RECORD_KEEP_DAYS", 1826)

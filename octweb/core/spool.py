@@ -7,6 +7,7 @@ survive the end of the process. The process locks its file while it runs, so an 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import fcntl
 import logging
 import os
@@ -36,6 +37,7 @@ CHECKED = struct.Struct("<BQI")  # second part: kind, seq and rows, which the CR
 # a file of this age is closed, so that the collector deletes it; until then, it still contains what was erased from
 # the database
 PART_SECONDS = 60.0
+UNRECORDED = struct.Struct("<QQQ")  # number of rows, and ns since 1970 of the first and the last of them
 SYNC_SECONDS = 1.0  # time between two calls of fdatasync; a power failure may lose the records of this time
 
 
@@ -47,6 +49,7 @@ class FrameKind(IntEnum):
     REFUSED = 3
     CLOSED = 4  # the process ended normally
     CONTINUED = 5  # the stream continues in the next file
+    UNRECORDED = 6  # number of rows of a model that were answered without a record
 
 
 class FrameBody(NamedTuple):
@@ -84,6 +87,7 @@ class SpoolWriter:
         self._dirty = False
         self._full = False
         self._schemas: set[bytes] = set()
+        self._unrecorded: dict[bytes, tuple[int, int, int]] = {}  # key of a schema → members of UNRECORDED
         self._stream = uuid.uuid4()
         self._syncs_calls = False  # settings.RECORD_SYNC, which takes as long to read as a small write
 
@@ -116,9 +120,18 @@ class SpoolWriter:
                     "There is no answer, because the server cannot write its record. Try again later; tell an administrator."
                 ) from error
 
+    def count_unrecorded(self, schema: bytes, rows: int) -> None:
+        """Count rows of a model (key of its schema) that were answered without a record. A later frame reports them."""
+        now = time.time_ns()
+        with self._lock:
+            before, since, _ = self._unrecorded.get(schema, (0, now, now))
+            self._unrecorded[schema] = (before + rows, since, now)
+        _start_keeper()
+
     def close(self) -> None:
         """End the stream with a frame that tells the collector that it is complete."""
         with self._lock:
+            self._report_unrecorded()
             self._end(FrameKind.CLOSED)
 
     def look_after(self) -> None:
@@ -134,6 +147,11 @@ class SpoolWriter:
             finally:
                 os.close(fd)
         self._full = used_bytes() > settings.RECORD_SPOOL_BYTES
+        with self._lock:
+            # the report of a full minute is short enough for a spool that has reached its limit
+            oldest = min((since for _, since, _ in self._unrecorded.values()), default=time.time_ns())
+            if not self._full or time.time_ns() - oldest > PART_SECONDS * 1e9:
+                self._report_unrecorded()
 
     def forget(self) -> None:
         """Begin a new stream in a child process."""
@@ -145,6 +163,16 @@ class SpoolWriter:
     def reread_settings(self) -> None:
         """Use the current settings from the next frame on, in another file."""
         self._began = -PART_SECONDS
+
+    def _report_unrecorded(self) -> None:
+        """Write a frame with each number of rows without a record. If the disk is full, keep the numbers."""
+        with contextlib.suppress(OSError):
+            for schema, numbers in list(self._unrecorded.items()):
+                if self._fd < 0 or self._began < 0:
+                    self._open_next()
+                self._write(frame(FrameKind.UNRECORDED, (schema, UNRECORDED.pack(*numbers)), self._seq, 1))
+                self._seq += 1
+                del self._unrecorded[schema]
 
     def _write(self, parts: Sequence[bytes]) -> None:
         """Append the parts with one system call."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.core.files.storage import default_storage
@@ -17,6 +19,8 @@ from octweb.core.problems import Busy
 RETRY_SECONDS = 10
 FREE_BYTES = 50_000_000  # a disk with less free space counts as full
 DISK_FULL = "The disk of the server is full. Nothing was changed; tell the administrator."
+# further members of /readyz, by name, which do not decide whether the process can work
+FACTS: dict[str, Callable[[], Any]] = {}
 LOCKED = "Another process has locked the database. Nothing was changed; try again in a moment."
 NO_DATABASE = "The database does not answer. Nothing was changed; try again in a moment."
 

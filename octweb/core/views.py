@@ -61,7 +61,8 @@ def readyz(request: HttpRequest) -> HttpResponse:
     """Report whether the process can work, and which part is unavailable if not."""
     parts = unavailable.parts()
     well = all(state == "ok" for state in parts.values())
-    return JsonResponse({"status": "ok" if well else "unavailable", **parts}, status=200 if well else 503)
+    facts = {name: fact() for name, fact in unavailable.FACTS.items()}
+    return JsonResponse({"status": "ok" if well else "unavailable", **parts, **facts}, status=200 if well else 503)
 
 
 def metrics_page(request: HttpRequest) -> HttpResponse:

@@ -12,12 +12,14 @@ class DecisionsConfig(AppConfig):
     def ready(self) -> None:
         from django.db.models.signals import pre_delete
 
+        from octweb.core.unavailable import FACTS
         from octweb.decisions.mode import MODE
         from octweb.jobs.signals import beside
         from octweb.registry.page.mode import register_mode
 
         register_mode(MODE, after="life")
         beside.connect(_on_beside, dispatch_uid="decisions")
+        FACTS["oldest_record_seconds"] = _oldest_record_seconds
         pre_delete.connect(_keep_recorded, sender="registry.TreeModel", dispatch_uid="decisions")
 
 
@@ -28,6 +30,12 @@ def _on_beside(sender: Any, **_: Any) -> None:
 
     collect_due()
     replay_daily(datetime.now(UTC))
+
+
+def _oldest_record_seconds() -> float:
+    from octweb.decisions.waiting import oldest_record_seconds
+
+    return oldest_record_seconds()
 
 
 def _keep_recorded(sender: Any, instance: Any, **_: Any) -> None:

@@ -41,6 +41,7 @@ class DecisionAudit:
         self.checked = 0  # records whose content was compared with their commitments
         self.erased: Counter[str] = Counter()
         self.cut_streams = 0
+        self.unrecorded = 0  # rows that were answered without a record
 
     def add(self, text: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
@@ -125,6 +126,8 @@ class _ChainWalk:
                 self.ranges.append(tuple(payload["range"]))
         elif entry.kind == Kind.ENDED:
             self.found.cut_streams += 1
+        elif entry.kind == Kind.UNRECORDED:
+            self.found.unrecorded += payload["rows"]
         return ""
 
     def _is_skipped(self, model: str) -> bool:

@@ -194,6 +194,9 @@ def _schema(name: str, fd: int, key: bytes) -> Any:
 
 def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> RecordedRows:
     """Return the records of a frame. A refused row has no cells, so no challenger answers it."""
+    if frame.kind == FrameKind.UNRECORDED:
+        draft = _unrecorded_draft(stream, frame)
+        return RecordedRows(uuid.UUID(draft.payload["model"]), b"", [draft], np.empty((0, 0)))
     if frame.kind == FrameKind.REFUSED:
         draft = _refused_draft(stream, frame)
         return RecordedRows(draft.values["model"], b"", [draft], np.empty((0, 0)))
@@ -290,6 +293,26 @@ def _refused_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
     }
     columns = {"model": model, "stream": stream, "seq": frame.seq, "subject": subject}
     return EntryDraft(str(Kind.DECISION), key, body["at"], payload, columns)
+
+
+def _unrecorded_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
+    """Return the record of how many rows were answered without a record, and when."""
+    sha256, model = frame.body[:32], frame.body[32:48]
+    rows, since, until = spool.UNRECORDED.unpack_from(frame.body, 48)
+    key = uuid.UUID(bytes=new_id(until))
+    payload = {
+        "kind": str(Kind.UNRECORDED),
+        "id": str(key),
+        "at": until,
+        "stream": str(stream),
+        "seq": frame.seq,
+        "model": str(uuid.UUID(bytes=model)),
+        "version_sha256": sha256.hex(),
+        "rows": rows,
+        "since": since,
+        "note": "there was no room for records",
+    }
+    return EntryDraft(str(Kind.UNRECORDED), key, until, payload, {"stream": stream, "seq": frame.seq})
 
 
 def sign_day(head: DecisionHead, now: datetime) -> None:

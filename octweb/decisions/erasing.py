@@ -18,7 +18,7 @@ from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.decisions.signals import decisions_erased
 from octweb.registry.prediction.recording import new_id, subject_digest
 
-KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED)  # these records have no personal data
+KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED, Kind.UNRECORDED)  # these records have no personal data
 USER_REASONS = ("request", "mistake")  # reasons that a user may give
 REASONS = (*USER_REASONS, "retention")
 CHUNK_KEYS = 500  # keys per SQL statement

@@ -20,6 +20,7 @@ class Kind(models.TextChoices):
     ERASED = "erased", "Erased"
     ENDED = "ended", "End of a stream"
     REPLAYED = "replayed", "Replayed"
+    UNRECORDED = "unrecorded", "Answers without a record"
 
 
 class ChainEntry(models.Model):

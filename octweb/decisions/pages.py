@@ -32,6 +32,7 @@ from octweb.decisions.reading import (
     find_model,
     models_of,
     record_look,
+    unrecorded_of,
 )
 from octweb.dossier import pdf
 from octweb.registry.document.model_files import model_file
@@ -99,6 +100,7 @@ def _list_context(request: HttpRequest, model: TreeModel, query: Mapping[str, st
         "query": query,
         "subject": subject,
         "is_recorded": is_recorded(model),
+        "unrecorded": unrecorded_of(model),
         "classes": model_file(model).tree.classes,
         "leaves": [leaf.id for leaf in model_file(model).tree.leaves],
         "versions": [m.version for m in versions_of(request.user, model, ALL)],

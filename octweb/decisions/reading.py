@@ -229,6 +229,20 @@ def answered_again(record: DecisionRecord) -> str | None:
     return "different" if differences([dict(record.payload)]) else "same"
 
 
+def unrecorded_of(model: TreeModel) -> dict[str, Any] | None:
+    """Return how many rows of a model were answered without a record, and when: first and last. None if there are none."""
+    entries = ChainEntry.objects.filter(model=None, kind=Kind.UNRECORDED)
+    payloads = [json.loads(text) for text in entries.values_list("payload", flat=True)]
+    own = [payload for payload in payloads if payload["model"] == str(model.pk)]
+    if not own:
+        return None
+    return {
+        "rows": sum(payload["rows"] for payload in own),
+        "since": moment_of(min(payload["since"] for payload in own)),
+        "until": moment_of(max(payload["at"] for payload in own)),
+    }
+
+
 def erasure_of(entry: ChainEntry) -> dict[str, Any] | None:
     """Return when and why the content of a record was erased, or None if it still exists.
 

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 from rest_framework.exceptions import ValidationError
 
-from octweb.core.spool import WRITER, Buffer, FrameKind
+from octweb.core.spool import WRITER, Buffer, FrameKind, SpoolFull
 from octweb.registry.document.model_files import DocumentCache, model_file
 from octweb.registry.models import Recording, State, TreeModel
 from trainer.dtypes import CodeArray, FloatArray
@@ -154,10 +154,25 @@ class RecordedCall(NamedTuple):
     caller: Caller
 
     def record(self, matrix: FloatArray, leaves: CodeArray) -> Ids | None:
-        return self.recorder.record(self.api, self.caller, matrix, leaves) if len(leaves) else None
+        """Record the answers and return their ids, or None without rows, or if OCTWEB_RECORD_FULL allows no record."""
+        if not len(leaves):
+            return None
+        try:
+            return self.recorder.record(self.api, self.caller, matrix, leaves)
+        except SpoolFull:
+            if settings.RECORD_FULL != "answer":
+                raise
+            WRITER.count_unrecorded(self.recorder.schema[0], len(leaves))
+            return None
 
     def refuse(self, error: RowError) -> None:
-        self.recorder.refuse(self.api, self.caller, error)
+        """Record that a row was refused. Raises SpoolFull, unless OCTWEB_RECORD_FULL allows no record."""
+        try:
+            self.recorder.refuse(self.api, self.caller, error)
+        except SpoolFull:
+            if settings.RECORD_FULL != "answer":
+                raise
+            WRITER.count_unrecorded(self.recorder.schema[0], 1)
 
 
 _recorders: DocumentCache[Recorder] = DocumentCache()

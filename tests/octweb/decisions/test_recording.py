@@ -200,6 +200,90 @@ def test_no_answer_without_room_for_its_record(recorded, client_of, owner, setti
     assert len(payloads()) == 2
 
 
+def test_answer_without_room_is_counted_if_the_site_allows(recorded, client_of, owner, settings):
+    settings.RECORD_FULL = "answer"
+    path = f"/api/v1/models/{recorded.pk}/predict/"
+    client = client_of(owner)
+    assert "decision" in post(client, path, {"rows": [ROW]}).json()["predictions"][0]
+    settings.RECORD_SPOOL_BYTES = 10
+    WRITER.look_after()
+    answer = post(client, path, {"rows": [ROW] * 3})
+    assert answer.status_code == 200
+    assert all("decision" not in prediction for prediction in answer.json()["predictions"])
+    assert post(client, path, {"rows": [ROW | {"width": "Jane"}]}).status_code == 422
+    protocol = post(client, f"/v2/models/{recorded.family.name}/infer", tensors(ROW)).json()
+    assert "decision" not in protocol["parameters"]
+    settings.RECORD_SPOOL_BYTES = 10**9
+    WRITER.look_after()
+    assert "decision" in post(client, path, {"rows": [ROW]}).json()["predictions"][0]
+    assert len(payloads()) == 2
+    (entry,) = ChainEntry.objects.filter(kind="unrecorded")
+    payload = json.loads(entry.payload)
+    assert (payload["rows"], payload["model"]) == (5, str(recorded.pk))
+    assert payload["since"] <= payload["at"]
+    assert "Jane" not in entry.payload
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["a full minute", "the end of the process"])
+def test_rows_without_record_are_reported_while_the_spool_is_full(recorded, client_of, owner, settings, ends):
+    settings.RECORD_FULL = "answer"
+    settings.RECORD_SPOOL_BYTES = 0
+    path = f"/api/v1/models/{recorded.pk}/predict/"
+    client = client_of(owner)
+    WRITER.count_unrecorded(bytes.fromhex(recorded.sha256) + recorded.pk.bytes, 2)
+    (key,) = WRITER._unrecorded
+    post(client, path, {"rows": [ROW]})
+    WRITER.look_after()
+    assert post(client, path, {"rows": [ROW]}).status_code == 200
+    collecting.collect()
+    assert not ChainEntry.objects.filter(kind="unrecorded").exists()
+    if ends:
+        WRITER.close()
+    else:
+        rows, since, until = WRITER._unrecorded[key]
+        WRITER._unrecorded[key] = (rows, since - 61 * 10**9, until)
+        WRITER.look_after()
+    collecting.collect()
+    (entry,) = ChainEntry.objects.filter(kind="unrecorded")
+    assert json.loads(entry.payload)["rows"] == 3
+    assert [json.loads(e.payload)["seq"] for e in ChainEntry.objects.filter(stream=entry.stream)] == [0, 1]
+
+
+def test_rows_without_record_survive_a_full_disk(recorded, client_of, owner, settings, monkeypatch):
+    settings.RECORD_FULL = "answer"
+    path = f"/api/v1/models/{recorded.pk}/predict/"
+    client = client_of(owner)
+
+    def fail(fd, parts):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "writev", fail)
+        assert post(client, path, {"rows": [ROW] * 4}).status_code == 200
+        WRITER.look_after()
+    WRITER.look_after()
+    assert payloads() == []
+    assert json.loads(ChainEntry.objects.get(kind="unrecorded").payload)["rows"] == 4
+
+
+def test_readiness_names_the_age_of_the_oldest_record(recorded, client_of, owner, monkeypatch):
+    client = client_of(owner)
+    path = f"/api/v1/models/{recorded.pk}/predict/"
+    now = time.time_ns()
+    for seconds in (90, 30):
+        monkeypatch.setattr(time, "time_ns", lambda seconds=seconds: now - seconds * 10**9)
+        post(client, path, {"rows": [ROW]})
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    assert client.get("/readyz").json()["oldest_record_seconds"] == 90
+    collecting.collect()
+    ready = client.get("/readyz")
+    assert (ready.status_code, ready.json()["oldest_record_seconds"]) == (200, 0)
+    monkeypatch.setattr(time, "time_ns", lambda: now - 5 * 10**9)
+    post(client, path, {"rows": [ROW | {"width": "Jane"}]})
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    assert client.get("/readyz").json()["oldest_record_seconds"] == 5
+
+
 def test_failed_sync_does_not_number_two_records_alike(recorded, client_of, owner, settings, monkeypatch):
     settings.RECORD_SYNC = "call"
     client = client_of(owner, scope="predict")

@@ -99,11 +99,14 @@ class Command(BaseCommand):
                 "checked": report.checked,
                 "erased": dict(report.erased),
                 "cut_streams": report.cut_streams,
+                "unrecorded": report.unrecorded,
             }
             self.stdout.write(json.dumps(counts | {"whole": not problems, "problems": problems}))
         else:
             cut = f", {report.cut_streams} processes ended without closing their file" if report.cut_streams else ""
             self.stdout.write(f"Records of decisions: {report.records:,}, {_erased_words(report)}{cut}.")
+            if report.unrecorded:
+                self.stdout.write(f"Rows answered without a record, because there was no room: {report.unrecorded:,}.")
             if name or since:
                 self.stdout.write(f"Only the content of {report.checked:,} records was compared.")
         for problem in problems:
