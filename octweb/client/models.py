@@ -314,9 +314,12 @@ class RemoteModel(Resource):
         self._connection.delete(f"{self.path}publish/")
         return self.refresh()
 
-    def share(self, username: str, level: str = "read") -> None:
-        """Share the model with another user, who may read it or use it, depending on `level`."""
-        self._connection.post(f"{self.path}shares/", {"username": username, "level": level})
+    def share(self, username: str, level: str = "read", *, records: bool = False) -> None:
+        """Share the model with another user, who may read it or use it, depending on `level`.
+
+        With `records`, the user may also read the records of its decisions.
+        """
+        self._connection.post(f"{self.path}shares/", {"username": username, "level": level, "records": records})
 
     def life(self, days: int = 365) -> dict[str, Any]:
         """Return how the model is used: answers by day, watched shares, alarms and refused rows."""

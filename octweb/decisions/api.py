@@ -1,4 +1,4 @@
-"""API of recorded decisions for owners and administrators, below /api/v1/."""
+"""API of recorded decisions for owners, administrators and users with a share for records, below /api/v1/."""
 
 from __future__ import annotations
 
@@ -27,7 +27,15 @@ from octweb.decisions.later import LaterRow, add_later_rows
 from octweb.decisions.letter import letter_file
 from octweb.decisions.listing import FILTERS, OBJECTIONS, decisions_of, summaries, versions_of
 from octweb.decisions.models import ChainEntry, Kind
-from octweb.decisions.reading import decision_json, find_decision, find_model, later_json, models_of, record_look
+from octweb.decisions.reading import (
+    completable_models_of,
+    decision_json,
+    find_decision,
+    find_model,
+    later_json,
+    record_look,
+    refuse_to_complete,
+)
 from octweb.dossier import pdf
 from octweb.registry.api.request import AnyFormat
 from octweb.registry.models import TreeModel
@@ -379,6 +387,7 @@ class DecisionErase(APIView):
         form.is_valid(raise_exception=True)
         collecting.collect()
         record = find_decision(request.user, decision)
+        refuse_to_complete(request.user, record.model)
         by = by_text(request.user, request.auth)
         return Response({"erased": erase_decisions([record.entry.key], by=by, why=form.validated_data["why"])})
 
@@ -393,7 +402,7 @@ class SubjectErase(APIView):
         form = EraseSubjectSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         collecting.collect()  # include answers of the last second
-        models = list(models_of(request.user).values_list("pk", flat=True))
+        models = list(completable_models_of(request.user).values_list("pk", flat=True))
         by = by_text(request.user, request.auth)
         why = form.validated_data["why"]
         return Response({"erased": erase_subject(form.validated_data["subject"], by=by, why=why, models=models)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from octweb.core.ownership import may_change
 from octweb.decide.asked import DecisionRequest, record
 from octweb.decide.facts import SECONDS
 from octweb.decisions.reading import DecisionRecord
@@ -26,7 +27,7 @@ def request_of(decision: DecisionRecord, user: Any) -> tuple[ModelScene, Decisio
     row = decision.row
     if row is None:
         return None
-    scene = ModelScene(model=decision.model, user=user, inside=True)
+    scene = ModelScene(model=decision.model, user=user, inside=may_change(user, decision.model))
     change = dict(hooks.column_permissions(decision.model))
     request = DecisionRequest(
         title=f"Decision {decision.entry.key}",
@@ -48,7 +49,7 @@ def explanation_json(decision: DecisionRecord, user: Any) -> dict[str, Any] | No
         return None
     scene, request = asked
     assert request.row is not None
-    statistics, source = units.statistics_of(scene.model, inside=True)
+    statistics, source = units.statistics_of(scene.model, inside=scene.inside)
     flipper = Flipper(scene.tree, statistics, request.allowed, seconds=SECONDS, least=request.least)
     found = explain_row(flipper, request.row, 0)
     del found["row"]

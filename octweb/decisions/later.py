@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import time, timedelta
 from typing import Any, NamedTuple
 
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404
 from django.utils import timezone
@@ -21,7 +22,14 @@ from octweb.decisions import adding
 from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.listing import OBJECTIONS
 from octweb.decisions.models import ChainEntry, Kind
-from octweb.decisions.reading import ABSENT, CHUNK_KEYS, later_by_decision, models_of, standing_of
+from octweb.decisions.reading import (
+    ABSENT,
+    CHUNK_KEYS,
+    later_by_decision,
+    models_of,
+    refuse_to_complete,
+    standing_of,
+)
 from octweb.decisions.signals import outcomes_recorded
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
@@ -54,7 +62,7 @@ def add_later_rows(kind: str, rows: Sequence[LaterRow], *, user: Any, by: str, s
     """Add records about decisions of the user's models, all or none.
 
     Raises ValidationError, which names the rows. With `single`, raises the error of the only row instead: Http404,
-    Gone, or ValidationError, which names the member.
+    PermissionDenied, Gone, or ValidationError, which names the member.
     """
     with transaction.atomic():
         head = hold()
@@ -83,6 +91,7 @@ class _Batch:
             found = ChainEntry.objects.filter(key__in=keys[start : start + CHUNK_KEYS], kind=Kind.DECISION)
             self._entries |= {entry.key: entry for entry in found}
         ids = {entry.model for entry in self._entries.values()}
+        self._user = user
         self._models: dict[uuid.UUID, TreeModel] = {model.pk: model for model in models_of(user).filter(pk__in=ids)}
         self._standing = {key: standing_of(later) for key, later in later_by_decision(keys).items()}
 
@@ -95,7 +104,7 @@ class _Batch:
             entry, model = self._find(row.decision)
             standing = self._standing.setdefault(row.decision, {}).get(self.kind, {})
             members = CONTENTS[self.kind](row.members, model, standing)
-        except (Http404, Conflict, Gone, ValidationError) as error:
+        except (Http404, Conflict, Gone, PermissionDenied, ValidationError) as error:
             if self._is_single:
                 raise
             self._refuse(place, error)
@@ -111,6 +120,7 @@ class _Batch:
         model = None if entry is None or entry.model is None else self._models.get(entry.model)
         if entry is None or model is None:
             raise Http404(ABSENT)
+        refuse_to_complete(self._user, model)
         if not entry.payload:
             raise Gone("The content of this decision was erased, so nothing more is recorded about it.")
         return entry, model

@@ -68,7 +68,8 @@ def record_context(record: DecisionRecord, user: Any) -> dict[str, Any]:
         "erasure_reasons": USER_REASONS,
         "max_reason": MAX_REASON,
         "max_reference": MAX_REFERENCE,
-        "inside": True,  # _certainty.html explains less to users who may not see the training rows
+        "inside": asked is not None
+        and asked[0].inside,  # _certainty.html explains less to users who may not see the training rows
     }
 
 

@@ -11,5 +11,5 @@ MODE = Mode(
     template="",
     context=lambda scene: {},
     page="records:list",
-    shown=lambda scene: scene.can_change,
+    shown=lambda scene: scene.can_change or scene.can_read_records,
 )

@@ -17,6 +17,7 @@ from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 
 from octweb.core.attachments import as_file
+from octweb.core.ownership import may_change
 from octweb.core.pagination import Pages
 from octweb.core.problems import flatten
 from octweb.decisions import collecting
@@ -28,10 +29,11 @@ from octweb.decisions.listing import ALL, OBJECTION, OBJECTIONS, OUTCOME, OVERRI
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import (
     DecisionRecord,
+    completable_models_of,
     find_decision,
     find_model,
-    models_of,
     record_look,
+    refuse_to_complete,
     unrecorded_of,
 )
 from octweb.dossier import pdf
@@ -100,6 +102,7 @@ def _list_context(request: HttpRequest, model: TreeModel, query: Mapping[str, st
         "query": query,
         "subject": subject,
         "is_recorded": is_recorded(model),
+        "can_complete": may_change(request.user, model),
         "unrecorded": unrecorded_of(model),
         "classes": model_file(model).tree.classes,
         "leaves": [leaf.id for leaf in model_file(model).tree.leaves],
@@ -145,7 +148,7 @@ def recorded_decision(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) 
         typed = {name: request.POST.get(name, "") for name in MEMBERS.get(kind, ())} | {"kind": kind}
         if _add(request, record, kind):
             return redirect("records:decision", pk, decision)
-    context = record_context(record, request.user)
+    context = record_context(record, request.user) | {"can_complete": may_change(request.user, record.model)}
     record_look(record, by_text(request.user, None), "page")
     last = context["facts"]["objection"] or {}
     objection = typed if typed.get("kind") == OBJECTION else {name: last.get(name, "") for name in MEMBERS[OBJECTION]}
@@ -173,6 +176,7 @@ def _add(request: HttpRequest, record: DecisionRecord, kind: str) -> bool:
 def erase(request: HttpRequest, pk: uuid.UUID, decision: uuid.UUID) -> HttpResponse:
     """Erase the content of a decision if the form confirms it."""
     record = _own_record(request, pk, decision)
+    refuse_to_complete(request.user, record.model)
     why = _erasure_reason(request)
     if why is not None and erase_decisions([record.entry.key], by=by_text(request.user, None), why=why):
         messages.success(request, "The content of this decision was erased.")
@@ -187,10 +191,11 @@ def erase_person(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     It covers the user's models, or all models for administrators.
     """
     model = find_model(request.user, pk)
+    refuse_to_complete(request.user, model)
     why = _erasure_reason(request)
     if why is not None:
         collecting.collect()
-        models = list(models_of(request.user).values_list("pk", flat=True))
+        models = list(completable_models_of(request.user).values_list("pk", flat=True))
         by = by_text(request.user, None)
         try:
             count = len(erase_subject(request.POST.get("subject", ""), by=by, why=why, models=models))

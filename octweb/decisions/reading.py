@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404
 
-from octweb.core.ownership import CHANGING_ROLES
+from octweb.core.ownership import CHANGING_ROLES, may_change
 from octweb.decisions import hashing
 from octweb.decisions.adding import add_later
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
@@ -80,10 +81,15 @@ def nanoseconds_of(moment: datetime) -> int:
 
 
 def models_of(user: Any) -> Any:
-    """Return the models whose decisions the user may read: their own, or all for administrators.
+    """Return the models whose decisions the user may read: own ones and those shared for it, or all for administrators.
 
-    Deleted ones are included.
+    Deleted ones are included, except those that are only shared.
     """
+    return TreeModel.objects.with_records_for(user).select_related("family", "owner", "dataset")
+
+
+def completable_models_of(user: Any) -> Any:
+    """Return the models whose decisions the user may complete and erase: own ones, or all for administrators."""
     return TreeModel.objects.open_to(user, CHANGING_ROLES).select_related("family", "owner", "dataset")
 
 
@@ -109,6 +115,12 @@ def find_decision(user: Any, key: uuid.UUID) -> DecisionRecord:
         raise Http404(ABSENT)
     payload = json.loads(entry.payload) if entry.payload else {}
     return DecisionRecord(entry, model, payload, list(ChainEntry.objects.filter(about=key).exclude(kind=Kind.LOOK)))
+
+
+def refuse_to_complete(user: Any, model: TreeModel) -> None:
+    """Raise PermissionDenied if the user may read the records of a model, but not complete or erase them."""
+    if not may_change(user, model):
+        raise PermissionDenied("You may read the records of this model, but not change them. Ask its owner.")
 
 
 def record_look(record: DecisionRecord, by: str, page: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
-from octweb.core.ownership import SEEING_ROLES, Deletable, OwnedQuerySet, list_indexes
+from octweb.core.ownership import CHANGING_ROLES, SEEING_ROLES, Deletable, OwnedQuerySet, list_indexes
 
 
 class State(models.TextChoices):
@@ -61,6 +61,16 @@ class TreeModelQuerySet(OwnedQuerySet):
     def readable_by(self, user: Any) -> TreeModelQuerySet:
         """Return the models that the user may call, and those shared for reading."""
         return self._shared_with(user, (ShareLevel.READ, ShareLevel.CALL))
+
+    def with_records_for(self, user: Any) -> TreeModelQuerySet:
+        """Return the models whose records of decisions the user may read: all for staff.
+
+        Deleted ones are included, except those that are only shared.
+        """
+        if not user.is_authenticated or user.is_staff:
+            return self.open_to(user, CHANGING_ROLES)
+        shared = Share.objects.filter(user=user, records=True).values("model")
+        return self.filter(self.condition_of(user, CHANGING_ROLES) | models.Q(pk__in=shared, deleted_at=None))
 
     def _shared_with(self, user: Any, levels: Collection[Any]) -> TreeModelQuerySet:
         if not user.is_authenticated:
@@ -176,6 +186,7 @@ class Share(models.Model):
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="shares")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     level = models.CharField(max_length=10, choices=ShareLevel, default=ShareLevel.READ)
+    records = models.BooleanField(default=False)  # the user may also read the records of its decisions
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

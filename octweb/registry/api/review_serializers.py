@@ -133,3 +133,6 @@ class ShareSerializer(BodySerializer):
 
     username = StrictTextField(max_length=150)
     level = serializers.ChoiceField(ShareLevel.choices, required=False, default=ShareLevel.READ)
+    records = serializers.BooleanField(
+        required=False, default=False, help_text="the user may also read the records of its decisions"
+    )

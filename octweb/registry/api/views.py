@@ -212,7 +212,7 @@ class ModelShares(GenericAPIView):
 
     def _list(self, model: TreeModel) -> Response:
         shares = model.shares.select_related("user")
-        return Response([{"username": s.user.username, "level": s.level} for s in shares])
+        return Response([{"username": s.user.username, "level": s.level, "records": s.records} for s in shares])
 
     @extend_schema(responses={200: ShareSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:

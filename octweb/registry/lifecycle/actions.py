@@ -283,8 +283,11 @@ def delete(model: TreeModel) -> None:
     clear_now_and_on_commit()
 
 
-def share(model: TreeModel, *, by: Any, username: str, level: str) -> Share:
-    """Share the model with a user, or change the level of the share. Raises PermissionDenied and ValidationError."""
+def share(model: TreeModel, *, by: Any, username: str, level: str, records: bool = False) -> Share:
+    """Share the model with a user, or change the share. Raises PermissionDenied and ValidationError.
+
+    `records` also lets the user read the records of its decisions.
+    """
     _require_sharer(model, by)
     refuse(by, "Sharing")
     person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
@@ -297,8 +300,11 @@ def share(model: TreeModel, *, by: Any, username: str, level: str) -> Share:
     if level not in ShareLevel.values:
         raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(ShareLevel.values)}."})
     with transaction.atomic():
-        audit.record("shared", model, by=by, user=person.get_username(), user_id=person.pk, level=level)
-        return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]
+        audit.record(
+            "shared", model, by=by, user=person.get_username(), user_id=person.pk, level=level, records=records
+        )
+        values = {"level": level, "records": records}
+        return Share.objects.update_or_create(model=model, user=person, defaults=values)[0]
 
 
 def unshare(model: TreeModel, *, by: Any, username: str) -> None:

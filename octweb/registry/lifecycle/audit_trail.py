@@ -320,15 +320,18 @@ def _check_team(thing: TreeModel | Dataset, records: list[Record], report: Audit
 
 
 def _check_shares(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
-    """Report shares without a record, or with another level."""
+    """Report shares without a record, or with another level or right."""
     steps = [r for r in records if r.what in ("shared", "no longer shared")]
     for share in model.shares.select_related("user"):
         user = share.user
         steps_of_user = [r for r in steps if _is_same_user(user, r.details.get("user_id"), r.details["user"])]
-        if steps_of_user and steps_of_user[-1].details.get("level") == share.level:
+        last = steps_of_user[-1].details if steps_of_user else {}
+        if (last.get("level"), last.get("records", False)) == (share.level, share.records):
             continue
         unclear = [r for r in steps if _is_same_user(user, r.details.get("user_id"), r.details["user"]) is None]
         if unclear and not steps_of_user:
             report.unchecked.append(f"record {unclear[-1].number}: whether {model} is shared with {user}.")
             continue
-        report.problems.append(f"{model} is shared with {user} ({share.level}), but no record says so.")
+        report.problems.append(
+            f"{model} is shared with {user} ({share.level}{', records' if share.records else ''}), but no record says so."
+        )

@@ -43,6 +43,11 @@ class ModelScene:
         return self.user is not None and may_change(self.user, self.model)
 
     @cached_property
+    def can_read_records(self) -> bool:
+        """Whether the user may read the records of the model's decisions."""
+        return self.user is not None and TreeModel.objects.with_records_for(self.user).filter(pk=self.model.pk).exists()
+
+    @cached_property
     def file(self) -> ModelFile:
         return model_file(self.model)
 

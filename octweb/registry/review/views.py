@@ -174,7 +174,7 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     return _take_step(
         request,
         model,
-        lambda: actions.share(model, by=request.user, username=name, level=level),
+        lambda: actions.share(model, by=request.user, username=name, level=level, records="records" in request.POST),
         f"shared with {name}",
         at="share",
     )

@@ -65,6 +65,7 @@ EDITS = {
     (Dataset, "file"): ("'datasets/none.parquet'", "is gone"),
     (Share, "user"): ("OTHER", "no record says so"),
     (Share, "level"): ("'call'", "no record says so"),
+    (Share, "records"): ("NOT records", "no record says so"),
     (Share, "model"): ("MODEL", "no record says so"),
 }  # fmt: skip
 # Column → why no claim depends on it.
