@@ -63,6 +63,8 @@ INTRODUCTIONS = {
     )
 }
 COMMON = ("`time_limit` ", "`stop` ", "`timeout` ")  # arguments that the head of the page explains
+# an argument or a result with a shorter description says no more than its name, its type and the summary of the call
+MIN_WORDS = 7
 # the errors of a call are in its docstring; each module of the page explains its exceptions
 SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields "}
 # texts of plain values, which have no docstring
@@ -95,7 +97,7 @@ same = octweb.load("iris.json")
 same.verify(X, y)  # a finding for each claim, by the independent checker
 ```
 
-Descriptions come from the docstrings; editors and `help()` show them with all types and errors. In all calls, `time_limit` and `timeout` are in seconds, by default
+Editors and `help()` show all arguments with types and errors; this page leaves out those that their name explains. `time_limit` and `timeout` are in seconds, by default
 without limit. After `time_limit`, prices that are not proved are lower bounds. `stop` is a function without arguments that returns True to end the search.
 """
 
@@ -113,21 +115,26 @@ def text_of(thing: Any) -> str:
 
 
 def sections_of(thing: Any, sections: Collection[str] = SECTIONS) -> list[str]:
-    """Return a line for each entry in these sections of a docstring, such as parameters and errors."""
-    paragraphs = inspect.cleandoc(thing.__doc__ or "").split("\n")
-    lines: list[str] = []
+    """Return a line for each entry in these sections of a docstring, such as parameters and errors.
+
+    Arguments and results are left out if their description has fewer than MIN_WORDS words.
+    """
+    entries: list[tuple[str, str, list[str]]] = []
     section = ""
-    described = False
+    paragraphs = inspect.cleandoc(thing.__doc__ or "").split("\n")
     for line, below in zip(paragraphs, [*paragraphs[1:], ""], strict=True):
         if below and not below.strip("-"):
             section = line
         elif section in sections and line.strip("-"):
             if line.startswith(" "):
-                lines[-1] += f" {line.strip()}" if described else f": {line.strip()}"
+                entries[-1][2].extend(line.split())
             else:
-                lines.append(SECTIONS[section] + _named(line, section))
-            described = line.startswith(" ")
-    return [f"- {' '.join(line.split())}" for line in lines if not line.startswith(COMMON)]
+                entries.append((section, SECTIONS[section] + _named(line, section), []))
+    return [
+        f"- {head}" + (f": {' '.join(words)}" if words else "")
+        for section, head, words in entries
+        if not head.startswith(COMMON) and (section == "Attributes" or len(words) >= MIN_WORDS)
+    ]
 
 
 def _named(line: str, section: str) -> str:

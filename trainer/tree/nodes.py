@@ -368,7 +368,7 @@ class Tree:
         return self.probabilities[self.apply(X)]
 
     def decision_path(self, X: FloatArray) -> CodeArray:
-        """Return the node ids from the root to the leaf of each row.
+        """Return the node ids from the root to the leaf of each row, padded with -1.
 
         Parameters
         ----------
@@ -378,7 +378,6 @@ class Tree:
         Returns
         -------
         int32 array of shape (n, depth + 1)
-            Padded with -1.
         """
         paths = np.full((len(self.nodes), self.depth + 1), -1, np.int32)
         for leaf in self.leaves:
