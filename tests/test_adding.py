@@ -92,7 +92,7 @@ def command(root: Path, *arguments: str, **more: str) -> str:
 
 
 @pytest.mark.slow
-def test_form_and_api_offer_it_its_page_gets_a_table_and_python_a_classifier(changed):
+def test_new_method_appears_in_form_api_docs_and_python(changed):
     pages = changed / "docs"
     shutil.copytree(ROOT / "docs" / "methods", pages)
     (pages / "majority.md").write_text(f"# Most frequent class\n\n{TREE_BEGIN}\n{TREE_END}\n\n{BEGIN}\n{END}\n")
@@ -130,7 +130,7 @@ def said_of(path: Path, verdict: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_the_command_line_trains_and_proves_both_and_the_checker_knows_the_constraint(changed):
+def test_new_parts_work_on_command_line_and_in_checker(changed):
     """Without the constraint each value gets its majority class. With it two of the three values share a leaf."""
     (changed / "rows.csv").write_text("x,y\n" + "1,a\n" * 6 + "2,b\n" * 4)
     (changed / "three.csv").write_text("x,y\n" + "1,b\n" * 4 + "2,a\n" * 3 + "3,b\n" * 5)

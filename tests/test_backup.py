@@ -74,7 +74,7 @@ def databases() -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", databases())
-def test_what_was_backed_up_is_there_after_restoring(place, tmp_path, kind):
+def test_restore_brings_back_the_backup(place, tmp_path, kind):
     urls = ["", ""]
     if kind == "postgresql":
         urls = [new_database(name) for name in ("before", "after")]

@@ -56,7 +56,7 @@ def said(tmp_path):
         ({"index": "echo 'no such index' >&2; exit 1"}, "reach no index of packages: no such index"),
     ],
 )
-def test_where_it_cannot_be_built_the_reason_is_said_and_nothing_fails_unless_it_was_asked_for(said, changes, words):
+def test_container_that_cannot_be_built_is_skipped_with_reason(said, changes, words):
     text, status = said(**changes, wanted="1" if "index" in changes else "0")
     assert text.startswith("The image was ")
     assert words in text
@@ -68,7 +68,7 @@ def test_an_image_that_cannot_be_built_fails_the_run(said):
     assert (status, "The image is broken" in text, "no matching distribution" in text) == (1, True, True)
 
 
-def test_what_was_built_is_tried_without_rights_and_removed(said, tmp_path):
+def test_built_image_is_run_unprivileged_and_removed(said, tmp_path):
     text, status = said()
     assert (text, status) == (
         "The image was built by docker and answers as a user without rights: 1,500 MB with its base.\n",

@@ -108,7 +108,7 @@ def test_links_of_the_documentation_lead_somewhere():
     assert broken == []
 
 
-def test_every_table_of_results_is_linked_and_its_links_lead_somewhere():
+def test_every_results_page_is_linked_and_its_links_resolve():
     results = {path.name: path for path in (ROOT / "benchmarks" / "results").glob("*.md")}
     pages = "".join(path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md"))
     assert [name for name in results if f"benchmarks/results/{name})" not in pages] == []
@@ -170,7 +170,7 @@ def test_modules_that_the_documentation_names_exist():
     ]
 
 
-def test_the_architecture_names_every_part_of_the_library_and_every_app():
+def test_architecture_names_every_part_and_app():
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
     parts = [p for p in (ROOT / "trainer").iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
     parts += [p.parent for p in (ROOT / "octweb").glob("*/__init__.py")]
@@ -193,7 +193,7 @@ def test_the_graph_of_modules_is_todays(path):
     assert path.read_text(encoding="utf-8") == build_files()[path], "stale; run `python -m docs.modules`"
 
 
-def test_every_picture_of_a_page_is_shown_small_and_made_by_a_walk():
+def test_every_screenshot_is_small_and_made_by_a_walk():
     names = picture_names()
     assert sorted(path.stem for path in FOLDER.glob("*.webp")) == sorted(names)
     assert all((FOLDER / f"{name}.webp").stat().st_size <= MOST_BYTES for name in names)

@@ -27,7 +27,7 @@ def test_the_page_is_todays(page):
     assert page == library.build_page(), "stale; run `python -m docs.library`"
 
 
-def test_all_that_trainer_gives_is_on_it(page):
+def test_reference_lists_all_names_of_trainer(page):
     """`dir(trainer)` has its names and the classifiers of all methods, which a table links to their methods."""
     for name in dir(trainer):
         getattr(trainer, name)
@@ -66,7 +66,7 @@ def imports() -> Iterator[tuple[str, str, str]]:
             yield from ((path.name, named, name.split()[0]) for name in names.split(",") if name.strip())
 
 
-def test_what_pages_and_notebooks_import_is_public():
+def test_imports_in_docs_and_notebooks_are_public():
     found = list(imports())
     assert len(found) > 5
     strange = []

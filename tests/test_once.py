@@ -59,7 +59,7 @@ def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
     assert asked_kinds('if record["kind"] == "subset": pass') == ["line 1: subset"]
 
 
-def test_the_price_of_a_leaf_in_rows_is_computed_by_the_problem_only():
+def test_only_problem_computes_leaf_price_in_rows():
     """`Problem.kappa`, an exact fraction."""
     price = re.compile(r"\bleaf_penalty \* (?:\w+\.)*n\b(?!_)|\bn \* (?:\w+\.)*leaf_penalty\b")
     # the checker shares no code with the program that it checks
@@ -75,7 +75,7 @@ def test_rows_and_settings_become_a_problem_in_one_place():
     assert found == [str(Path("trainer/solver_common/problem_setup.py"))]
 
 
-def test_a_side_constraint_is_named_in_its_declaration_by_each_family_that_keeps_it_and_by_the_checker():
+def test_side_constraint_is_named_by_its_families_and_checker():
     """`fairness` stands for one that only the models keep; a form may have a field of its own for it, at a place of its own."""
     apart = (
         "trainer/constraints",

@@ -59,7 +59,7 @@ def test_three_states_are_kept():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STATES)
-def test_data_of_an_earlier_version_are_upgraded_and_answer_as_before(state, tmp_path, name):
+def test_data_of_earlier_version_upgrade_with_same_answers(state, tmp_path, name):
     _folder, environment, answers = state(name)
     upgraded = manage(environment, "upgrade", "--backup", str(tmp_path / "backup"))
     assert upgraded.returncode == 0, upgraded.stderr

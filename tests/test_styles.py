@@ -51,12 +51,12 @@ def test_every_used_property_is_defined():
 
 
 @pytest.mark.parametrize("rule", ["color: var(--accent);", "background: linear-gradient(var( --surface ), red)"])
-def test_a_property_that_nobody_defines_is_found(rule):
+def test_undefined_css_property_is_found(rule):
     styles = {"a.css": ":root { --ink: #000; } p { color: var(--ink); }", "b.css": f"a {{ {rule} }}"}
     assert len(undefined(styles, {"c.html": '<i style="--tint: var(--c{{ look }})">'})) == 1
 
 
-def test_both_dark_themes_are_equal_and_have_no_name_of_their_own():
+def test_both_dark_themes_are_equal_and_define_no_new_name():
     blocks = re.findall(
         r"(:root[^{]*)\{((?:[^{}]|/\*.*?\*/)*)\}", (STATIC / "tokens.css").read_text(encoding="utf-8"), re.S
     )

@@ -38,7 +38,7 @@ def test_the_folder_of_data_is_taken_out_of_the_arguments(given, rest, folder):
 
 
 @pytest.mark.parametrize("given", [["serve", "--data"], ["--data=", "serve"], ["--data", "--", "serve"]])
-def test_a_folder_that_is_not_said_is_an_error(given):
+def test_undocumented_folder_is_an_error(given):
     with pytest.raises(ValueError, match="--data needs the name of a folder"):
         without_data(given)
 
@@ -77,7 +77,7 @@ def plain(requirement: str) -> str:
 
 
 @pytest.mark.slow
-def test_what_the_library_alone_needs_is_what_the_page_says():
+def test_documented_library_requirements_are_complete():
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     said = set(re.search(r"the library needs -->.*?pip install (numpy[^\n]*)", page, re.DOTALL)[1].split())
     owners = owners_of_modules()

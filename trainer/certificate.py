@@ -113,7 +113,7 @@ class Certificate:
     leaves, depth : int
         Size of the tree.
     splits_proved, splits : int, optional
-        Proved splits and all of them, if the method proves each split.
+        Number of proved splits, and of all splits, if the method proves each split.
     subtrees_proved, subtrees : int, optional
         Proved small subtrees and all of them, if the method proves each small subtree.
     leaf_penalty, coefficient_penalty : str

@@ -55,5 +55,5 @@ STATES = {
 
 
 def claim(kind: str, words: str, tip: str) -> Badge:
-    """Return a badge in the style of a kind of claim."""
+    """Return the badge of a claim, styled by its kind."""
     return Badge(*LOOK[kind], words, tip)

@@ -16,7 +16,7 @@ def progress_figure(
 
     Lines are labelled at their ends, so the legend lists only the dots: a phone has little space for it. An unknown
     bound or incumbent has no line. The y-axis starts near the first incumbent. The last values are extended to `now`
-    (seconds), because a search without news writes no record. A bracket at the end shows the gap. `at` is the `line` of
+    (seconds), because a search without progress writes no record. A bracket at the end shows the gap. `at` is the `line` of
     the record whose tree the page shows.
     """
     steps = [r for r in records if r.get("t") is not None]

@@ -67,7 +67,7 @@ def _of_dataset(dataset: Dataset) -> list[str]:
 
 
 def _of_run(run: TrainingRun) -> list[str]:
-    return ["Its progress goes with it."] + ([f"Its model, {run.model}, stays."] if run.model_id else [])
+    return ["Its training history is deleted too."] + ([f"Its model {run.model} is kept."] if run.model_id else [])
 
 
 def _of_experiment(experiment: Experiment) -> list[str]:

@@ -21,7 +21,7 @@ class NotifyConfig(AppConfig):
 
 # these functions import when they are called: the modules load REST framework, and training processes send no signal
 def _on_end(sender: Any, **arguments: Any) -> None:
-    from octweb.notify.news import on_end
+    from octweb.notify.receivers import on_end
 
     on_end(sender, **arguments)
 
@@ -33,12 +33,12 @@ def _on_beside(sender: Any, **arguments: Any) -> None:
 
 
 def _on_alarm(sender: Any, **arguments: Any) -> None:
-    from octweb.notify.news import on_alarm
+    from octweb.notify.receivers import on_alarm
 
     on_alarm(sender, **arguments)
 
 
 def _on_review_due(sender: Any, **arguments: Any) -> None:
-    from octweb.notify.news import on_review_due
+    from octweb.notify.receivers import on_review_due
 
     on_review_due(sender, **arguments)

@@ -90,7 +90,7 @@ class EditingChild(Process):
             stream.write(json.dumps(record) + "\n")
 
     @property
-    def news(self) -> bool:
+    def has_output(self) -> bool:
         """Whether the child has written output that is not stored yet."""
         try:
             return (self.folder / PROGRESS).stat().st_size > self.offset
@@ -252,7 +252,7 @@ class EditingSupervisor(Supervisor):
             try:
                 if code is None and not ended:
                     self._serve(child)
-                if child.news or now - ticked > TICK_SECONDS:
+                if child.has_output or now - ticked > TICK_SECONDS:
                     cancel = self._tick(child)
                     ticked = now
                 if now - looked > LOOK_SECONDS and not ended:

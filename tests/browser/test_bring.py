@@ -52,7 +52,7 @@ def page(windows, live_server):
 
 
 @pytest.mark.slow
-def test_a_tree_is_brought_looked_at_and_compared(page, live_server, folder):
+def test_imported_tree_is_shown_and_compared(page, live_server, folder):
     page.goto(f"{live_server.url}/accounts/login/")
     page.fill("#id_username", "olga")
     page.fill("#id_password", PASSWORD)

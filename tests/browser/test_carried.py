@@ -217,7 +217,7 @@ def test_permission_of_two_words_stays_on_the_file(windows, tmp_path):
     assert "score 7 instead of 5.1" in page.inner_text("#answer")
 
 
-def test_it_can_be_read_by_everyone(opened):
+def test_page_is_accessible(opened):
     page, _ = opened
     for width, dark in ((1440, False), (380, True)):
         page.set_viewport_size({"width": width, "height": 900})

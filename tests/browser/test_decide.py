@@ -38,7 +38,7 @@ DEEP = "A deep survey of the households in all western regions, second round"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (380, True)])
-def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, small, width, dark):  # noqa: F811
+def test_decision_page_is_accessible_and_prints_on_one_page(opened, small, width, dark):  # noqa: F811
     page = opened(small, "decision/", width=width, dark=dark)
     page.wait_for_selector(".tree-picture svg")
     scale = (
@@ -317,7 +317,7 @@ WHY = "depends on absences (3), which the path of this row does not ask."
         pytest.param({"grade": 45, "absences": 3}, 55, 56, id="unasked column decides"),
     ],
 )
-def test_every_door_shows_one_smallest_change(opened, grades, tmp_path, values, known, asked):  # noqa: F811
+def test_every_interface_shows_same_smallest_change(opened, grades, tmp_path, values, known, asked):  # noqa: F811
     """Interfaces that know the row agree with those that ask for it. If an unasked column decides, both say so."""
     model, text = grades
     at = values["grade"]

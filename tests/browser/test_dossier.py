@@ -37,7 +37,7 @@ def page_file(request, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1440, 380])
-def test_the_document_opens_from_disk_and_everyone_can_read_it(page_file, windows, width):
+def test_document_opens_from_disk_and_is_accessible(page_file, windows, width):
     page = windows.page(width=width, offline=True, bypass_csp=True)
     lines = []
     asked = []

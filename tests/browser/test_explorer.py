@@ -45,7 +45,7 @@ def looked_at(page, name):
 
 
 @pytest.mark.slow
-def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, live_server, explorer):
+def test_invalid_entry_is_named_beside_its_focused_field(page, live_server, explorer):
     bench, address = explorer
     signed_in(page.context, live_server.url, bench.owner.username)
     page.goto(address)

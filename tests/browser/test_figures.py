@@ -132,7 +132,7 @@ def test_a_change_of_theme_redraws(figure_page):
     assert page.problems == []
 
 
-def test_a_figure_behind_an_address_is_fetched_when_seen_and_on_reload(figure_page, site):
+def test_figure_is_fetched_when_visible_and_on_reload(figure_page, site):
     file = site[1] / "figure.json"
     file.write_text(json.dumps(frontier_figure([{"name": "first", "leaves": 2, "accuracy": 0.9}])))
     body = '<div style="height: 4000px"></div><div id="late" class="figure" data-figure-url="figure.json"></div>'
@@ -147,7 +147,7 @@ def test_a_figure_behind_an_address_is_fetched_when_seen_and_on_reload(figure_pa
     assert page.problems == []
 
 
-def test_a_figure_that_cannot_be_fetched_says_so(figure_page):
+def test_unavailable_figure_shows_a_message(figure_page):
     page = figure_page({}, body='<div id="gone" class="figure" data-figure-url="gone.json"></div>')
     page.wait_for_selector("text=The picture could not be loaded")
     assert page.locator("#gone .main-svg").count() == 0
@@ -168,7 +168,7 @@ def test_a_picture_can_be_saved(figure_page, format):
     assert page.locator(".take").count() == 1
 
 
-def test_the_page_of_an_evaluation_stands_by_itself(windows, tmp_path):
+def test_evaluation_page_works_standalone(windows, tmp_path):
     from tests.trainer.test_evaluate import dataset, records_of, small
     from trainer.evaluate import report
     from trainer.evaluate.page import evaluation_page
@@ -215,7 +215,7 @@ def test_eight_leaves_fit_a_page_without_scrolling(figure_page):
 
 
 @pytest.mark.slow
-def test_a_wide_tree_is_fitted_or_scrolled_and_answers_to_clicks_either_way(figure_page):
+def test_wide_tree_is_clickable_when_fitted_or_scrolled(figure_page):
     tree = tree_of(24, classes=2, seed=4)
     figure = tree_figure(tree)
     page = figure_page({"tree": figure}, width=900)

@@ -66,7 +66,7 @@ def pixel(page, value):
 
 
 @pytest.mark.slow
-def test_a_line_that_is_dragged_says_its_cost_and_opens_the_workbench(opened, model):  # noqa: F811
+def test_dragged_threshold_shows_cost_and_opens_workbench(opened, model):  # noqa: F811
     tree = model_file(model).tree
     before = model.document
     node = next(v for v in tree.branches if isinstance(v.split, Threshold))

@@ -51,7 +51,7 @@ def votes(owner, media):
 
 
 @pytest.mark.slow
-def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owner, votes):
+def test_missing_switch_changes_the_outlook(page, live_server, owner, votes):
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={votes.pk}")
     page.fill("#id_name", "Mine")

@@ -43,7 +43,7 @@ def press(page, button, by, change=lambda: None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["mouse", "space"])
-def test_a_run_is_cancelled_though_its_page_was_refreshed_meanwhile(page, live_server, owner, dataset, by):  # noqa: F811
+def test_run_is_cancelled_after_its_page_refreshes(page, live_server, owner, dataset, by):  # noqa: F811
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart")
     signed_in(page.context, live_server.url, "olga")
     page.goto(live_server.url + reverse("runs:detail", args=[run.pk]))
@@ -54,7 +54,7 @@ def test_a_run_is_cancelled_though_its_page_was_refreshed_meanwhile(page, live_s
     assert page.trouble == []
 
 
-def test_a_button_that_came_in_its_place_and_asks_for_something_else_is_not_pressed(page, live_server, owner, dataset):  # noqa: F811
+def test_click_is_dropped_if_replacement_button_differs(page, live_server, owner, dataset):  # noqa: F811
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart")
     signed_in(page.context, live_server.url, "olga")
     page.goto(live_server.url + reverse("runs:detail", args=[run.pk]))
@@ -80,7 +80,7 @@ def test_alternatives_of_a_model_arrive_without_a_reload(page, live_server, owne
 
 
 @pytest.mark.parametrize("by", ["mouse", "space"])
-def test_a_search_of_the_workbench_is_stopped_though_it_refreshes(page, live_server, owner, model, by):  # noqa: F811
+def test_workbench_search_is_stopped_during_refresh(page, live_server, owner, model, by):  # noqa: F811
     bench = workbench.open_for(owner=owner, model=model)
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/")
@@ -95,7 +95,7 @@ def refreshed(page):
 
 
 @pytest.mark.slow
-def test_what_is_typed_stays_while_a_workbench_searches_and_goes_with_the_place(
+def test_typed_text_survives_refresh_until_place_changes(
     page, live_server, owner, model, serve  # noqa: F811
 ):  # fmt: skip
     bench, _ = held_threshold(owner, model, serve)

@@ -216,7 +216,7 @@ window.look_away = () => { hidden = true; };
 
 
 @pytest.mark.slow
-def test_who_looks_away_is_told_when_a_run_ends(as_user, live_server, owner, dataset):  # noqa: F811
+def test_hidden_tab_gets_notification_when_run_ends(as_user, live_server, owner, dataset):  # noqa: F811
     waits, ends = (runs.enqueue(owner=owner, dataset=dataset, method="cart", name=n) for n in ("Watched", "A long one"))
     page = as_user("olga")
     page.add_init_script(UNSEEN)
@@ -284,7 +284,7 @@ def test_a_leaderboard_takes_results_without_moving_the_reader(as_user, live_ser
         until(page, f"document.getElementById('experiment-chart').clientHeight === {before}")
 
 
-def test_what_opens_over_a_page_closes_with_escape_and_gives_the_focus_back(as_user, live_server, owner, dataset):  # noqa: F811
+def test_escape_closes_overlay_and_restores_focus(as_user, live_server, owner, dataset):  # noqa: F811
     model = small(owner, dataset)
     page = as_user("olga")
     page.goto(live_server.url + reverse("registry:detail", args=[model.pk]))
@@ -310,7 +310,7 @@ def test_what_opens_over_a_page_closes_with_escape_and_gives_the_focus_back(as_u
 
 
 @pytest.mark.slow
-def test_a_refused_form_takes_the_focus_keeps_what_was_typed_and_leaves_the_console_empty(
+def test_refused_form_is_focused_and_keeps_typed_values(
     as_user,
     live_server,
     owner,
@@ -391,7 +391,7 @@ def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff,
 
 
 @pytest.mark.slow
-def test_the_tab_key_goes_as_one_reads(as_user, live_server, owner, dataset):  # noqa: F811
+def test_tab_order_follows_reading_order(as_user, live_server, owner, dataset):  # noqa: F811
     model = small(owner, dataset)
     page = as_user("olga")
     for place in (

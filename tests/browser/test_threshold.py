@@ -81,7 +81,7 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, s
 
 
 @pytest.mark.slow
-def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, live_server, owner, model, serve):  # noqa: F811
+def test_refresh_keeps_threshold_during_drag(page, live_server, owner, model, serve):  # noqa: F811
     bench, _ = held_threshold(owner, model, serve)
     # the edit waits for a worker, so the page refreshes, and the draft stays below
     actions.edit(bench, add=["depth y 1"])

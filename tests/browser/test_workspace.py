@@ -390,7 +390,7 @@ def test_a_typed_row_is_predicted_in_place(opened, small):
     assert not any("2.53125" in url or "wide" in url for _, url in [*asked, ("", page.url)]), "no address holds a value"
 
 
-def test_twenty_classes_are_told_apart(opened, twenty):
+def test_twenty_classes_are_distinguishable(opened, twenty):
     page = opened(twenty, "?mode=performance", width=1600)
     looks = page.evaluate(
         "[...document.querySelectorAll('.cm tbody th .sw')].map((e) => { const s = getComputedStyle(e); return s.backgroundColor + s.backgroundImage; })"
@@ -403,7 +403,7 @@ def test_twenty_classes_are_told_apart(opened, twenty):
 
 
 @pytest.mark.slow
-def test_many_columns_are_named_by_what_tells_them_apart(opened, planes):
+def test_long_column_names_are_shortened_to_their_differences(opened, planes):
     page = opened(planes)
     page.wait_for_selector("#inspector >> text=Weighs")
     words = page.inner_text("#inspector .pane")
@@ -434,7 +434,7 @@ def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [380, 1600])
-def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
+def test_ticked_trees_are_shown_side_by_side(opened, small, owner, width):
     document = json.loads(small.document)
     registry.register(owner=owner, document=document, dataset=small.dataset, title="Small again")
     page = opened(small, "../", width=width, dark=width == 1600)
@@ -486,7 +486,7 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["wide", "twenty"])
-def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
+def test_cold_page_is_light_without_duplicate_requests(opened, request, which):
     """Sizes are those of files compressed like on the real server, because the test server does not compress them."""
     page = opened(request.getfixturevalue(which))
     page.goto("about:blank")  # requests of the previous page must not count

@@ -120,7 +120,7 @@ NOTHING = ["\u200e", "\u200b\u200f", "\u202e\u2066", "\u3164\u2800", "\ufe0f\u03
 
 
 @pytest.mark.parametrize("name", [*NOTHING, "iris\u202etset"])
-def test_names_of_nothing_are_refused(page, owner, dataset, name):
+def test_invalid_names_are_refused(page, owner, dataset, name):
     client = api(owner)
     calls = [
         ("patch", f"{API}{dataset.pk}/", {"name": name}),

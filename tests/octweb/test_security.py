@@ -234,7 +234,7 @@ def test_a_child_gets_no_secret_and_gives_up_rights(settings, tmp_path, monkeypa
         ("", None, None),
     ],
 )
-def test_what_is_not_an_address_is_not_kept_as_one(rf, settings, connection, said, address):
+def test_invalid_address_is_not_stored(rf, settings, connection, said, address):
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 1}
     more = {} if said is None else {"HTTP_X_FORWARDED_FOR": said}
     assert client_address(rf.get("/", REMOTE_ADDR=connection, **more)) == address

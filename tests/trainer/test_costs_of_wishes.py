@@ -103,7 +103,7 @@ def test_wishes_keep_the_least_cost_and_are_priced_in_the_unit(method, count, tm
 
 
 @pytest.mark.parametrize("method", editable_ids())
-def test_wish_parts_only_rows_without_a_cheaper_answer(method, tmp_path):
+def test_wish_separates_only_rows_without_cheaper_answer(method, tmp_path):
     """All rows with x0 = 1 cost nothing, so no copy of them has a saving; x0 still has a row on each side."""
     columns = tuple(
         Column(schema=ColumnSchema(name=name, kind=kind), values=np.array(values))

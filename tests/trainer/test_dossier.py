@@ -232,7 +232,7 @@ def test_bootstraps_of_rows_that_decide_alone_give_the_same_tree(tmp_path):
     assert found["rows_are"] == "all"
 
 
-def test_bootstraps_that_do_not_end_in_time_are_said_so(tmp_path):
+def test_timed_out_bootstraps_are_reported(tmp_path):
     document, data = trained(tmp_path, "cart")
     path = tmp_path / "model.json"
     path.write_text(json.dumps(document))

@@ -373,7 +373,7 @@ def test_objects_that_are_no_cells_are_refused(cells, said):
             make_classifier("cart").fit(frame, ["a", "b"])
 
 
-def test_decimals_that_a_double_cannot_tell_apart_are_refused():
+def test_decimals_beyond_double_precision_are_refused():
     close = pa.table({"price": pa.array([Decimal("1.00000000000000000001"), Decimal(1)], pa.decimal128(38, 20))})
     with pytest.raises(ValueError, match="'price' has decimals that differ in more digits"):
         make_classifier("cart").fit(close, ["a", "b"])
@@ -393,7 +393,7 @@ def test_class_weights_that_are_no_weights_are_an_error(weight):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pa.table])
-def test_integers_beyond_what_a_double_tells_apart_are_refused(frame):
+def test_integers_beyond_double_precision_are_refused(frame):
     with pytest.raises(ValueError, match="beyond 2\\^53"):
         make_classifier("cart").fit(frame({"id": [2**53 + 1, 2**53 + 2, -(2**60)]}), ["a", "b", "a"])
 

@@ -74,7 +74,7 @@ def test_an_interrupted_study_computes_only_what_is_missing(tmp_path, monkeypatc
     # as if the process had been killed while it wrote a line
     path.write_text("\n".join(lines[:5]) + "\n" + lines[5][:20])
     heard: list[tuple[int, int]] = []
-    again = run_study(study, path=path, news=lambda record, done, total: heard.append((done, total)))
+    again = run_study(study, path=path, on_record=lambda record, done, total: heard.append((done, total)))
     assert heard == [(6, 8), (7, 8), (8, 8)]
     assert [r.accuracy for r in again] == [r.accuracy for r in first]
     monkeypatch.setattr(study_module, "_fold", None)  # everything is computed already, so this would fail if called
@@ -99,7 +99,7 @@ def test_a_damaged_file_is_refused(tmp_path):
         list(read_records(path))
 
 
-def test_a_fold_that_fails_says_so_and_is_tried_again(tmp_path):
+def test_failed_fold_is_reported_and_retried(tmp_path):
     three = dataset()
     codes = (np.arange(40) % 3).astype(np.int32)
     three = StudyDataset(name="three", table=three.table, labels=Labels(name="y", classes=("a", "b", "c"), codes=codes))

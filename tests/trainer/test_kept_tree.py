@@ -60,7 +60,7 @@ def test_a_line_that_was_cut_off_is_left_out(request_, progress):
     assert keep(request_, left_in(progress)).certificate.correct == json.loads(lines[0])["correct"]
 
 
-def test_what_is_not_there_is_said(tmp_path):
+def test_missing_files_are_reported(tmp_path):
     path = tmp_path / "progress.jsonl"
     path.write_text('{"t": 0.1, "phase": "start"}\n')
     with pytest.raises(SolverError, match="no tree yet"):

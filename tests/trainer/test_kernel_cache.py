@@ -111,7 +111,7 @@ def shown(package: Path, cache: Path | str, show: str = SHOW, **environment: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chosen", [True, False])
-def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chosen):
+def test_changed_kernel_recompiles_its_callers(package, tmp_path, chosen):
     cache = tmp_path / "cache" if chosen else ""
     first = shown(package, cache)
     assert first[-1] == "12"
@@ -239,7 +239,7 @@ def test_a_kernel_is_compiled_once_for_all_constants():
     assert {signature[1] for signature in _side.signatures} == {numba.int64}
 
 
-def test_compiling_is_told_once_and_the_phase_comes_back():
+def test_compiling_is_reported_once_and_phase_is_restored():
     phases = []
     monitor = Monitor(sink=lambda progress, draft: phases.append(progress.phase))
     monitor.report(phase="search")

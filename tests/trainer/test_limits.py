@@ -83,7 +83,7 @@ def test_a_model_over_thousands_of_questions_stops_at_the_limit(method):
 
 
 @pytest.mark.parametrize("formulation", [OCT, BinOCT, FlowOCT])
-def test_a_model_of_few_long_rows_hears_of_a_cancel_while_it_is_written(formulation):
+def test_cancel_interrupts_model_of_few_long_rows(formulation):
     bits = np.random.default_rng(0).integers(0, 2, (40, 1200)).astype(np.uint8)
     instance = build(bits, np.arange(40, dtype=np.int32) % 2, depth=2, kappa=Fraction(0))
     asked = []
@@ -97,7 +97,7 @@ def test_a_model_of_few_long_rows_hears_of_a_cancel_while_it_is_written(formulat
     [(SolveOptions(stopped=lambda: True), Termination.CANCELLED), (SolveOptions(time=1e-6), Termination.TIME)],
     ids=["cancelled", "out of time"],
 )
-def test_a_model_that_is_handed_to_the_solver_is_given_up_on_the_way(options, ended, monkeypatch):
+def test_limit_interrupts_loading_of_a_model(options, ended, monkeypatch):
     model = IntegerProgram()
     x = model.binary("x", range(400))
     for i in range(400):
@@ -109,7 +109,7 @@ def test_a_model_that_is_handed_to_the_solver_is_given_up_on_the_way(options, en
     assert len(handed) < len(model.rows)
 
 
-def test_hidden_rows_are_no_longer_handed_over_once_the_limit_is_there():
+def test_limit_stops_loading_of_hidden_rows():
     """The first lazy row is still passed to the solver, which would otherwise accept the forbidden point."""
     model = IntegerProgram()
     x = model.binary("x", range(400))
@@ -122,7 +122,7 @@ def test_hidden_rows_are_no_longer_handed_over_once_the_limit_is_there():
     assert session.add_all(rows[:1]) == 1
 
 
-def test_cuts_of_many_rows_are_no_longer_written_once_the_limit_is_there():
+def test_limit_stops_writing_of_long_cuts():
     bits = np.random.default_rng(0).integers(0, 2, (6000, 20)).astype(np.uint8)
     instance = build(bits, np.arange(6000, dtype=np.int32) % 2, depth=1, kappa=Fraction(0))
     over: list[int] = []
@@ -154,7 +154,7 @@ def test_every_method_keeps_its_limit(method, shape):
     assert taken(method.id, X, y)[0] < LIMIT + MORE
 
 
-def test_thousands_of_columns_of_an_exact_search_are_ranked_within_the_limit():
+def test_ranking_thousands_of_columns_keeps_the_limit():
     X, y = table(50, 40)
     asked = []
     solution = solve_numeric(
@@ -166,7 +166,7 @@ def test_thousands_of_columns_of_an_exact_search_are_ranked_within_the_limit():
 
 
 @pytest.mark.slow
-def test_pairs_of_thousands_of_questions_are_counted_within_the_limit():
+def test_counting_pairs_of_thousands_of_features_keeps_the_limit():
     """Counting 32 million pairs can be interrupted, and happens only once."""
     bits = np.random.default_rng(0).integers(0, 2, (40, 4000)).astype(np.uint8)
     y = np.arange(40, dtype=np.int32) % 2

@@ -98,7 +98,7 @@ def test_python_values_of_directions_become_their_text(value, text):
 
 
 @pytest.mark.parametrize("text", ["1e10000000", "1e-10000000", "9" * 10_000_000, "1/0", "1e", "0.1.2", "", "one"])
-def test_a_number_that_is_none_or_endless_is_refused_at_once(text):
+def test_nan_or_infinite_number_is_refused_at_once(text):
     with pytest.raises(ValueError, match=r"digits|zero|literal"):
         exact_fraction(text)
 
@@ -210,7 +210,7 @@ def test_settings_are_checked_together_and_against_data_names(case):
 
 
 @pytest.mark.parametrize("parameters", [{"sensitivity": 0.5}, {"frontier": True}, {"negative_weight": "2"}])
-def test_what_needs_two_classes_says_so(parameters):
+def test_settings_for_two_classes_are_refused_with_three(parameters):
     odt = get("odt")
     with pytest.raises(ParameterError) as error:
         odt.check(odt.settings(parameters), SettingNames(columns=("a",), classes=("x", "y", "z")))

@@ -193,7 +193,7 @@ def test_user_rows_tighten_and_keep_the_optimum(name):
 
 
 @backends
-def test_infeasible_is_said(name):
+def test_infeasible_model_is_reported(name):
     model, x, _, _ = knapsack(4)
     model.add(total(x.values()) >= 5)
     assert backend(name).solve(model).ended is Termination.INFEASIBLE

@@ -105,6 +105,6 @@ def test_the_predictor_answers_frames_and_records(frame, classifier):
         predictor.predict(frame, {"output": "leaf"})
 
 
-def test_what_has_no_tree_is_refused_before_mlflow_is_asked(tmp_path):
+def test_object_without_tree_is_refused_before_mlflow_is_loaded(tmp_path):
     with pytest.raises(DataError, match="neither a fitted classifier"):
         save_model(make_classifier("cart"), tmp_path / "model")

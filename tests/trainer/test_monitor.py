@@ -9,7 +9,7 @@ from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import DraftLeaf
 
 
-def test_nobody_waits_for_the_sink_and_records_keep_their_order():
+def test_slow_sink_blocks_nothing_and_keeps_order():
     begun = threading.Event()
     go_on = threading.Event()
     seen = []

@@ -63,7 +63,7 @@ def test_interval_equals_the_exact_quantiles():
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.8])
-def test_interval_misses_as_seldom_as_it_says(share):
+def test_interval_coverage_is_as_stated(share):
     yes = np.arange(151)
     found = ShareLimits.of_reference(yes, np.full(151, 150), 0.01)
     missed = (found.high < share) | (found.low > share)
@@ -206,7 +206,7 @@ def test_odds_of_a_challenger_are_a_fair_bet():
     assert challenger_evidence(13, 17) == pytest.approx((2**17 * shares**13 * (1 - shares) ** 4).mean(), rel=1e-6)
 
 
-def test_odds_of_a_challenger_exceed_a_bound_as_seldom_as_they_say():
+def test_odds_of_challenger_rarely_exceed_their_bound():
     """In 2,000 fair streams of 400 rows, checked after each row, at most 1 of 20 ever reaches 20 to 1."""
     rng = np.random.default_rng(11)
     right = np.cumsum(rng.random((2_000, 400)) < 0.5, axis=1)

@@ -98,7 +98,7 @@ def test_loaded_object_is_the_saved_one(fitted, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["cart", "binoct"])
-def test_each_class_comes_back_from_its_file(method, tmp_path):
+def test_each_estimator_class_round_trips(method, tmp_path):
     X, y = (part[:100] for part in load_iris(return_X_y=True))
     X = X[:, :2]
     estimator = trainer.make_classifier(method).set_params(depth=1).fit(X, y)

@@ -66,7 +66,7 @@ def test_shipped_code_is_used_only_where_it_fits(shipped, tmp_path):
     assert compiled(tmp_path, tmp_path / "c") == []  # this machine has compiled the code itself
 
 
-def test_the_members_of_numba_that_this_rests_on_are_there():
+def test_required_members_of_numba_exist():
     store = leaves_of._cache
     assert isinstance(store, precompiled.Ready)
     assert callable(super(precompiled.Ready, store)._load_overload)

@@ -126,7 +126,7 @@ def test_costs_given_twice_are_refused():
         make_classifier("exact", depth=2, costs="a>b=2").fit(X, y, costs=costs)
 
 
-def test_text_that_stands_for_an_array_is_refused_without_it():
+def test_text_for_array_is_refused_without_array():
     X, y, _ = random_rows(5)
     with pytest.raises(ValueError, match="needs an array"):
         make_classifier("exact", depth=2, costs="rows").fit(X, y)

@@ -249,7 +249,7 @@ def test_cancel_during_cross_validation_ends_the_running_fold(endless):
     begun = []
     result = train(
         source,
-        sink=lambda news, _: phases.append(news.phase),
+        sink=lambda progress, _: phases.append(progress.phase),
         on_start=lambda m: begun.append(
             cancelling(m, lambda: any(phase.startswith("fold 2") for phase in list(phases)))
         ),

@@ -99,7 +99,7 @@ def test_compiling_counts_against_no_time_limit(done):
     assert monitor.snapshot().compile_seconds == monitor.compiled()
 
 
-def test_summary_tells_compiling_apart(monkeypatch):
+def test_summary_states_compile_time_separately(monkeypatch):
     def solve(problem, settings, monitor):
         with event.trigger_event("numba:compile", {}):
             time.sleep(0.5)
@@ -140,7 +140,7 @@ def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
     assert solution.note == ""
 
 
-def test_cancelled_size_choice_keeps_first_tree_and_waits_for_no_compiler(done, monkeypatch):
+def test_cancelled_size_choice_keeps_tree_without_compiling(done, monkeypatch):
     """The search would wait for the compiler of the size choice, so it does not begin."""
 
     def best(problem, settings, monitor):
@@ -178,7 +178,7 @@ def test_demands_are_names_of_parameters():
     assert set(supervised_thread.DEMANDS) <= known
 
 
-def test_what_routes_rows_is_there_before_the_search(monkeypatch):
+def test_routing_kernel_is_compiled_before_the_search(monkeypatch):
     applied = []
     tree = type(problem("exact").tree(DraftLeaf()))
     apply = tree.apply

@@ -77,7 +77,7 @@ def test_exact_with_two_threads_shows_every_better_tree(depth):
     solution = solve_binary(
         BinaryProblem(X, y, **given),
         limits=SearchLimits(threads=2),
-        report=lambda *news: heard.append(news),
+        report=lambda *progress: heard.append(progress),
         improved=lambda shape: shown.append(shape),
     )
     assert solution.cost == solution.bound == solve_binary(BinaryProblem(X, y, **given)).cost

@@ -52,7 +52,7 @@ def test_other_trainings_compile_nothing_more(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_not_warmed_is_seen(tmp_path):
+def test_unwarmed_kernel_is_detected(tmp_path):
     assert "exact-numeric" in str(others(tmp_path, "oc1", "--only", "exact-numeric"))
 
 

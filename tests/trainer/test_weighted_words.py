@@ -109,7 +109,7 @@ def test_class_weights_make_all_classes_equally_heavy(balanced):
     assert sum(own.values()) == sum(weight for sign, weight in zip(signs, plain, strict=True) if sign == "0")
 
 
-def test_words_of_balanced_classes_call_no_weight_a_number_of_rows(balanced):
+def test_words_of_balanced_model_never_call_weights_rows(balanced):
     model, _ = balanced
     text = rules_text(model.tree, model.certificate)
     assert " rows)" not in text

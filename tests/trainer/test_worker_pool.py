@@ -45,7 +45,7 @@ def test_an_idle_thread_helps_and_the_block_waits_for_it():
     assert events == ["helped", "done"]
 
 
-def test_who_came_back_is_not_asked_again():
+def test_idle_helper_is_called_once():
     crew = WorkerPool(threads=2)
     calls = []
     helped = threading.Event()

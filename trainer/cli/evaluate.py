@@ -117,7 +117,7 @@ def _evaluate(options: Options) -> None:
         path=Path(options["state"]) if options["state"] else None,
         jobs=_jobs(options),
         context=_dask(options["dask"]),
-        news=_print_fold,
+        on_record=_print_fold,
     )
     comparison = report(study, records)
     summary = _train_on_all(study, records, options) if options["model"] else {}

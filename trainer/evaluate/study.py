@@ -243,7 +243,7 @@ def run_study(
     path: Path | None = None,
     jobs: int = 1,
     context: AbstractContextManager[Any] | None = None,
-    news: Callable[[FoldRecord, int, int], None] = lambda record, finished, total: None,
+    on_record: Callable[[FoldRecord, int, int], None] = lambda record, finished, total: None,
 ) -> list[FoldRecord]:
     """Compute all records of a study, except those that the file `path` has already.
 
@@ -259,8 +259,8 @@ def run_study(
         Number of folds that run at once; with more than one, times are measured on a busy machine.
     context : context manager, optional
         A joblib configuration, such as that of a dask cluster.
-    news : callable
-        Called as `news(record, finished, total)` after each new record.
+    on_record : callable
+        Called as `on_record(record, finished, total)` after each new record.
 
     Returns
     -------
@@ -287,7 +287,7 @@ def run_study(
             finished += 1
             if path is not None:
                 _append(path, record)
-            news(record, finished, len(required))
+            on_record(record, finished, len(required))
     # the file may hold the same computation under another name of the data set or variant, so insert the current names
     return [replace(recorded[t.identity], dataset=t.dataset.name, variant=t.variant.label) for t in tasks]
 

@@ -147,7 +147,7 @@ def grow_and_prune(
         is_final = len(rows) == len(X)
         next_show = 0.0
 
-        def news(leaves: int, draft: Callable[[], Draft]) -> None:
+        def report_draft(leaves: int, draft: Callable[[], Draft]) -> None:
             nonlocal next_show
             # trees of folds are not shown, and the final tree is reported at the end anyway
             if is_final and monitor.elapsed() >= next_show and not monitor.stopped():
@@ -161,7 +161,7 @@ def grow_and_prune(
         worker_pool: WorkerPool[Any] = WorkerPool(threads=threads)
         return grow_tree(
             data, make(data, monitor, worker_pool), lambda split: split_of_columns(split, encoding, sums), stopping,
-            measure=settings["impurity"], stopped=monitor.stopped, report=news, rows=rows, worker_pool=worker_pool,
+            measure=settings["impurity"], stopped=monitor.stopped, report=report_draft, rows=rows, worker_pool=worker_pool,
         )  # fmt: skip
 
     growth = grow(np.arange(len(X)), "grow")

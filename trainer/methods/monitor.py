@@ -234,6 +234,6 @@ class BoundMonitor(Monitor):
         """Return whether the run has to end."""
         return self._outer.stopped()
 
-    def report(self, **news: Any) -> None:
+    def report(self, **progress: Any) -> None:
         """Pass on the phase, the bound and the number of nodes."""
-        self._outer.report(**{name: value for name, value in news.items() if name in ("phase", "bound", "nodes")})
+        self._outer.report(**{name: value for name, value in progress.items() if name in ("phase", "bound", "nodes")})

@@ -22,7 +22,7 @@ from trainer.tree.numbers import column_number
 
 FEWEST_ROWS = 20  # in a call with fewer rows, columns are not judged
 EXAMPLES = 3  # number of unknown categories that a warning names
-FAR = 0.25  # a number gets a warning if it lies outside the training range by more than this share of its width
+RANGE_MARGIN = 0.25  # share of the width of the training range; a number further outside gets a warning
 ANSWERED_NO = "Every question about it is answered with no."
 
 WordCounts = Mapping[str, Mapping[str, int]]  # for each column, the number of cells with each unknown word
@@ -105,7 +105,7 @@ def _far_outside(column: ColumnSchema, values: FloatArray) -> list[str]:
     beyond = np.fmax(low - values, values - high)  # NaN for an empty cell
     if column.special:
         beyond[np.isin(values, column.special)] = np.nan
-    if not (beyond > FAR * (high - low)).any():
+    if not (beyond > RANGE_MARGIN * (high - low)).any():
         return []
     farthest = column_number(column.name, float(values[np.nanargmax(beyond)]))
     return [f"{outside_words(column, int((beyond > 0).sum())).rstrip('.')}; the farthest is {farthest}."]

@@ -80,7 +80,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_past_the_application_is_found_with_its_place(reviewed, capsys, change):
+def test_change_outside_of_application_is_located(reviewed, capsys, change):
     make, said = CHANGES[change]
     make(reviewed)
     status, _, err = run(capsys)
@@ -88,7 +88,7 @@ def test_a_change_past_the_application_is_found_with_its_place(reviewed, capsys,
     assert said in err
 
 
-def test_a_record_that_was_written_again_breaks_the_next_one(reviewed, capsys):
+def test_rewritten_record_breaks_the_next_one(reviewed, capsys):
     record = Record.objects.get(number=3)
     record.by = "nobody"
     record.digest = chain.digest(record.to_json())
@@ -118,6 +118,6 @@ def test_the_history_of_before_is_put_into_the_chain(reviewed, capsys):
     assert run(capsys)[0] == 0
 
 
-def test_a_model_that_is_not_there_is_said(db, capsys):
+def test_missing_model_is_reported(db, capsys):
     with pytest.raises(Exception, match="There is no model 'nothing'"):
         call_command("audit", "nothing")

@@ -286,7 +286,7 @@ def forget_details(names: set[str]) -> None:
         "change = '{}'",
     ],
 )
-def test_edit_of_permitted_changes_or_public_page_by_sql_is_found(model, owner, capsys, edit):
+def test_sql_edit_of_permissions_or_public_page_is_found(model, owner, capsys, edit):
     mark(model, by=owner, change={"a": "never"})
     publish(model, by=owner, purpose="Loans", contact="loans@example.org", show_training=False)
     assert run(capsys)[0] == 0

@@ -118,7 +118,7 @@ def test_token_revoked_elsewhere_queues_nothing(media, model, owner, client_of):
     assert not BatchPrediction.objects.exists()
 
 
-def test_a_model_that_is_retired_meanwhile_predicts_nothing(media, approved, staff, stranger, client_of, work):
+def test_model_retired_before_start_predicts_nothing(media, approved, staff, stranger, client_of, work):
     body = {"model": str(approved.pk), "file": rows_csv()}
     answer = client_of(stranger).post(URL, body, format="multipart").json()
     registry.retire(approved, by=staff)
@@ -139,7 +139,7 @@ def test_a_model_that_is_retired_meanwhile_predicts_nothing(media, approved, sta
         ({"file": "text"}, 400, "file"),
     ],
 )
-def test_what_is_refused_stores_nothing(post, changes, status, words):
+def test_refused_upload_stores_nothing(post, changes, status, words):
     answer = post(**changes)
     assert answer.status_code == status
     assert words in answer.json()["detail"]
@@ -262,7 +262,7 @@ def test_explanations_end_before_the_time_of_the_job(media, model, settings):
     assert wishes_of(job).seconds == 30
 
 
-def test_sheet_of_a_workbook_and_missing_header_are_said(post, work, client_of, owner):
+def test_sheet_and_missing_header_are_passed_on(post, work, client_of, owner):
     lines = list(csv.reader(io.StringIO(rows_csv().read().decode())))
     made = post(
         file=SimpleUploadedFile("rows.xlsx", workbook({"notes": [["nothing"]], "rows": lines[:9]})), sheet="rows"

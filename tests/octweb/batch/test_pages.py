@@ -36,14 +36,14 @@ def test_from_the_model_to_the_answers(client, model, media, owner, work):
     assert f"/delete/prediction/{job.pk}/" in page
 
 
-def test_without_a_model_the_form_says_so(client, stranger, media):
+def test_form_without_models_says_so(client, stranger, media):
     client.force_login(stranger)
     text = client.get("/predictions/new/").content.decode()
-    assert "There is no model that you may call yet" in text
+    assert "You cannot call any model yet" in text
     assert 'type="file"' not in text
 
 
-def test_what_the_form_refuses(client, model, media, owner, settings):
+def test_invalid_form_is_refused(client, model, media, owner, settings):
     client.force_login(owner)
     for body, status, words in (
         ({"model": str(model.pk), "file": rows_csv(content=b"%PDF-1.7 ...")}, 200, "PDF"),

@@ -208,7 +208,7 @@ def test_odds_speak_for_the_tree_that_was_right(recorded_challenge):
     assert by_leaf == k
 
 
-def test_last_outcome_counts_and_third_classes_are_right_for_neither(recorded_challenge):
+def test_last_outcome_counts_and_third_class_is_wrong_for_both(recorded_challenge):
     rows = with_outcomes(recorded_challenge, lambda given, silent, i: given)
     other = Difference.objects.get(decision=rows[0].decision)
     third = ({0, 1, 2} - {other.answer, other.silent}).pop()
@@ -301,7 +301,7 @@ def test_migration_deletes_differences_of_erased_decisions(recorded_challenge):
 
 
 @pytest.mark.one_database
-def test_who_was_right_is_counted_from_an_index(recorded_challenge):
+def test_correct_answers_are_counted_from_an_index(recorded_challenge):
     """In 50,000 differences the counts took 0.7 s with the records, and take some milliseconds with the index."""
     with CaptureQueriesContext(
         connection,
@@ -324,7 +324,7 @@ def test_erased_decisions_leave_no_difference(recorded_challenge):
     assert record_of(recorded_challenge)["different"] == different
 
 
-def test_counts_only_say_that_nobody_knows_who_was_right(challenge, client_of, owner):
+def test_counts_without_outcomes_name_no_better_model(challenge, client_of, owner):
     post(client_of(owner), f"/api/v1/models/{challenge.model.pk}/predict/", {"rows": some_rows()})
     assert record_of(challenge)["sentences"][-1].startswith("Who was right cannot be known")
 
@@ -346,7 +346,7 @@ def test_rest_names_reads_and_ends_a_challenger(approved, smaller, owner, client
     assert audit.broken() == []
 
 
-def test_approved_version_that_is_not_served_is_found_by_name(approved, smaller, owner, client_of):
+def test_approved_unserved_version_is_found_by_name(approved, smaller, owner, client_of):
     lifecycle.stop_serving(approved, by=owner)
     assert put(client_of(owner), smaller, {"to": approved.family.name}).status_code == 400
     assert put(client_of(owner), smaller, {"to": f"{approved.family.name}/1"}).status_code == 201

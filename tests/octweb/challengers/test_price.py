@@ -197,13 +197,13 @@ def test_decisions_that_are_all_alike_have_no_price(recorded, outcomes, owner):
     assert (job.status, job.error[:40]) == ("failed", "All 55 decisions with a known outcome ha")
 
 
-def test_newest_rows_are_read_with_the_unknown_ones_among_them(recorded, outcomes, monkeypatch):
+def test_newest_rows_include_those_without_outcome(recorded, outcomes, monkeypatch):
     monkeypatch.setattr(price, "MAX_ROWS", 20)
     rows = known_rows(recorded, 90, datetime.now(UTC))
     assert (len(rows.outcomes), rows.unknown) == (20, 0)  # the five without outcome are the oldest
 
 
-def test_another_search_than_the_waiting_one_is_refused(recorded, outcomes, owner, client_of):
+def test_second_search_is_refused_while_one_waits(recorded, outcomes, owner, client_of):
     path = f"/api/v1/models/{recorded.pk}/life/price/"
     api = client_of(owner)
     first = {"days": 30, "seconds": 5}

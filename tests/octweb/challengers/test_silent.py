@@ -116,7 +116,7 @@ def test_words_are_read_as_by_the_challenger(seed):
     assert tree.answers(unknown[:, tree.columns]).tolist() == [NO_ANSWER]
 
 
-def test_models_of_another_contract_are_refused_with_the_difference():
+def test_model_with_other_contract_is_refused_with_difference():
     served = file_of(0)
     assert "classes" in refusal_of(served, file_of(1, classes=("no", "maybe")))
     assert refusal_of(served, file_of(2, names=("b", "b2"))).startswith("It tests 'b")

@@ -73,7 +73,7 @@ def work(job) -> Comparison:
 
 
 @pytest.mark.one_database
-def test_the_page_says_that_a_better_tree_exists_and_shows_it(brought, client, owner, stranger):
+def test_page_shows_the_better_tree(brought, client, owner, stranger):
     model = brought()
     address = f"/models/{model.pk}/comparison/"
     client.force_login(owner)
@@ -158,7 +158,7 @@ class Ended:
         return ""
 
 
-def test_what_a_stopped_search_has_found_stays(brought, client, owner):
+def test_stopped_search_keeps_its_tree(brought, client, owner):
     model = brought()
     job = comparing.start(owner=owner, model=model)
     supervisor = ComparisonSupervisor(job_id=str(job.pk), worker="test", stopping=threading.Event())
@@ -177,7 +177,7 @@ def test_what_a_stopped_search_has_found_stays(brought, client, owner):
 
 
 @pytest.mark.one_database
-def test_rows_that_are_gone_or_changed_are_said(brought, dataset, client, client_of, owner):
+def test_missing_or_changed_rows_are_reported(brought, dataset, client, client_of, owner):
     model = brought()
     waiting = comparing.start(owner=owner, model=model)
     changed = path_of(dataset.file)

@@ -60,7 +60,7 @@ def test_findings_without_a_remedy_change_nothing(played):
     }
 
 
-def test_settings_of_a_run_are_told_from_parameters(played):
+def test_run_settings_are_separated_from_parameters(played):
     client, calls = played(ok(DATASET), ok(DATASET | {"target": "z"}), ok(RUN, 201))
     dataset = client.datasets.get("d1")
     client.train(dataset, target="z", method="exact", depth=3, weight="w", warm_start=model_of(client), folds=5)

@@ -46,7 +46,7 @@ def test_blocks_of_a_call_are_used_again():
     assert found["told"][2] == "True"
 
 
-def test_another_library_is_left_alone(monkeypatch):
+def test_other_c_library_is_left_unconfigured(monkeypatch):
     from octweb.core import allocator
 
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))

@@ -28,7 +28,7 @@ READERS = [
 
 @pytest.mark.django_db  # the installation's key signs dossiers
 @pytest.mark.parametrize("arguments", READERS, ids=lambda a: a[0])
-def test_a_file_that_is_not_there_is_named(arguments, tmp_path):
+def test_missing_file_is_named(arguments, tmp_path):
     gone = tmp_path / "gone.json"
     with pytest.raises(CommandError) as caught:
         call_command(*(a.format(gone=gone, new=tmp_path / "new") for a in arguments))

@@ -47,7 +47,7 @@ class Everything(SaidForm):
         ("odd", "x", "is odd"),
     ],
 )
-def test_what_is_wrong_is_said_in_our_words(name, value, words):
+def test_errors_use_our_own_wording(name, value, words):
     form = Everything({name: value})
     assert form.errors[name] == [words]
 

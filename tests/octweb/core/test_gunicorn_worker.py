@@ -100,7 +100,7 @@ def call(connection: http.client.HTTPConnection, body: bytes, path: str = "/", *
     return answer.read()
 
 
-def test_it_stays_small_and_uses_no_private_member_of_gunicorn():
+def test_worker_uses_no_private_member_of_gunicorn():
     source = (ROOT / "octweb" / "core" / "gunicorn_worker.py").read_text()
     tree = ast.parse(source)
     assert sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) <= 139
@@ -124,7 +124,7 @@ def test_under_another_gunicorn_it_is_gthread(monkeypatch):
 
 
 @pytest.mark.parametrize("said", [b"", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"])
-def test_more_connections_than_there_may_be_are_no_outage(server, said):
+def test_connections_above_the_limit_cause_no_outage(server, said):
     """The connections that were idle longest are closed, whether kept alive or silent from the start."""
     quiet = []
     for _ in range(150):
@@ -235,7 +235,7 @@ def test_calls_that_wait_for_something_wait_side_by_side(server):
             assert (answer.status, answer.read()) == (200, b"x")
 
 
-def test_a_call_that_ends_the_thread_ends_nothing_else(server):
+def test_call_that_kills_its_thread_affects_no_other(server):
     for path in ("/exit", "/exit/infer"):
         for _ in range(3 * THREADS):
             bad = http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE)
@@ -246,7 +246,7 @@ def test_a_call_that_ends_the_thread_ends_nothing_else(server):
     assert call(http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE), b"on") == b"on"
 
 
-def test_clients_that_do_not_close_hold_up_nobody(server):
+def test_unclosed_connections_block_no_other_client(server):
     lingering = []
     begin = time.monotonic()
     for _ in range(60):
@@ -262,7 +262,7 @@ def test_clients_that_do_not_close_hold_up_nobody(server):
 
 
 @pytest.mark.parametrize("ending", PATHS)
-def test_a_call_that_takes_long_does_not_hold_up_the_others(server, ending, tmp_path):
+def test_slow_call_does_not_block_others(server, ending, tmp_path):
     others = [http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE) for _ in range(3)]
     for other in others:
         call(other, b"x")
@@ -278,7 +278,7 @@ def test_a_call_that_takes_long_does_not_hold_up_the_others(server, ending, tmp_
     assert call(stuck, b"again") == b"again"
 
 
-def test_a_connection_that_says_nothing_holds_up_nobody(server):
+def test_silent_connection_blocks_no_other_client(server):
     silent = [socket.create_connection(("127.0.0.1", server[1]), PATIENCE) for _ in range(2 * THREADS)]
     half = socket.create_connection(("127.0.0.1", server[1]), PATIENCE)
     half.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Le")
@@ -303,7 +303,7 @@ def test_only_our_proxies_may_say_that_a_call_came_over_tls(server, scheme):
 
 
 @pytest.mark.slow
-def test_sigterm_answers_what_is_under_way_and_ends(server, tmp_path):
+def test_sigterm_finishes_open_calls_and_exits(server, tmp_path):
     process, port = server
     idle = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     call(idle, b"x")
@@ -436,7 +436,7 @@ def test_clients_that_read_no_answers_leave_threads(server):
         one.close()
 
 
-def test_bytes_make_good_for_the_time_they_took(monkeypatch):
+def test_steady_bytes_extend_the_deadline(monkeypatch):
     ours, theirs = socket.socketpair()
     sock = client_sockets.ClientSocket(ours)
     clock = itertools.count(0, 10)

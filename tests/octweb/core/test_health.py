@@ -24,7 +24,7 @@ def test_other_addresses_still_look_at_the_host(client, settings):
 
 
 @pytest.mark.parametrize("address", ["/readyz", "/v2/health/ready"])
-def test_without_a_database_it_is_not_ready(client, monkeypatch, address):
+def test_readyz_fails_without_database(client, monkeypatch, address):
     def gone(*arguments):
         raise DatabaseError
 

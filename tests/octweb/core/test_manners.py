@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.one_database, pytest.mark.usefi
 
 
 @pytest.mark.slow
-def test_options_on_every_address_says_what_it_takes(client, owner, things):  # noqa: F811
+def test_options_describes_every_address(client, owner, things):  # noqa: F811
     calls = APIClient(headers={"Authorization": f"Token {create_token(owner=owner)[1]}"})
     for route in [*ROUTES, "admin/", "accounts/login/", "accounts/logout/"]:
         WINDOWS.forget()  # there are more addresses than calls that are allowed in one minute
@@ -33,7 +33,7 @@ def test_options_on_every_address_says_what_it_takes(client, owner, things):  # 
             assert "OPTIONS" in answer["Allow"], route
 
 
-def test_what_they_take(client):
+def test_options_lists_the_allowed_methods(client):
     assert client.options("/accounts/logout/")["Allow"] == "POST, OPTIONS"
     assert client.options("/api/tokens/x/revoke/")["Allow"] == "POST, OPTIONS"
     assert client.options("*").status_code == 204

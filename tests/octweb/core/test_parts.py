@@ -72,7 +72,7 @@ def test_parts_end_when_their_parent_is_killed():
 
 
 @pytest.mark.parametrize(("said", "parts"), [(None, 2), ("1", 2), ("0", 0)])
-def test_kernels_are_compiled_unless_setting_disables_it(monkeypatch, said, parts):
+def test_kernels_are_compiled_unless_disabled(monkeypatch, said, parts):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.delenv("OCTWEB_WARM", raising=False)
     if said is not None:

@@ -32,7 +32,7 @@ def user_of(client: Client, **headers: str) -> str:
     return answer.wsgi_request.user.get_username()
 
 
-def test_proxy_signs_in_known_users_for_as_long_as_it_names_them(proxy, owner, stranger):
+def test_proxy_header_signs_in_known_users_while_present(proxy, owner, stranger):
     assert user_of(proxy, name="olga", proof=SECRET) == "olga"
     assert user_of(proxy, name=" sam ", proof=SECRET) == "sam"
     assert user_of(proxy) == ""

@@ -29,7 +29,7 @@ urlpatterns = [path("fails/", fail), *real_patterns]
 
 
 class Lines:
-    """Log lines of one logger in a format, as octweb writes them."""
+    """Collect the log lines of one logger in one of octweb's formats."""
 
     def __init__(self, style: str) -> None:
         self.stream = io.StringIO()
@@ -190,7 +190,7 @@ def test_no_address_writes_a_second_line(client, media, lines):
     assert not [line for line in lines.text().splitlines() if line.startswith("2026-01-01")]
 
 
-def test_address_is_logged_as_people_read_it(lines):
+def test_path_is_logged_in_readable_form(lines):
     def application(environ, start_response):
         environ[request_log.CALL].route = "v2/models/<str:name>"
         start_response("200 OK", [])

@@ -295,7 +295,7 @@ def test_user_of_another_answer_is_refused(keys, monkeypatch):
 
 
 @pytest.mark.parametrize("groups", [5, True, {"trees": {}}, [["trees"]], [None]])
-def test_groups_of_an_odd_type_are_none(provider, settings, groups):
+def test_groups_of_wrong_type_are_ignored(provider, settings, groups):
     settings.MEMBER_GROUPS = ["trees"]
     _, answer = sign_in(provider, "gina", groups=groups)
     assert (answer.status_code, "None of your groups" in answer.content.decode()) == (403, True)

@@ -130,7 +130,7 @@ def test_an_upload_of_two_steps_may_end_on_another_host(bucket, owner, elsewhere
 
 
 @pytest.mark.one_database
-def test_a_run_is_trained_where_the_table_never_was(dataset, owner, elsewhere):
+def test_run_trains_on_host_without_the_table(dataset, owner, elsewhere):
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 3})
     there = elsewhere()
     end = TrainingSupervisor(job_id=str(run.pk), worker="there:1", stopping=stopping).run()
@@ -164,7 +164,7 @@ def test_file_is_predicted_on_other_host_and_downloaded_here(bucket, owner, else
 
 
 @pytest.mark.one_database
-def test_a_file_that_is_gone_is_said(bucket, dataset, owner, elsewhere):
+def test_missing_file_is_reported(bucket, dataset, owner, elsewhere):
     default_storage.delete(dataset.file.name)
     elsewhere()
     with pytest.raises(DataError, match="missing"):
@@ -174,7 +174,7 @@ def test_a_file_that_is_gone_is_said(bucket, dataset, owner, elsewhere):
     assert "gone" in TrainingRun.objects.get(pk=run.pk).error
 
 
-def test_a_store_that_is_away_is_a_503_and_stores_nothing(credentials, settings, tmp_path, client, owner, monkeypatch):
+def test_unreachable_store_is_503_and_stores_nothing(credentials, settings, tmp_path, client, owner, monkeypatch):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -34,7 +34,7 @@ def locked(*arguments, **named):
     raise OperationalError("database is locked")
 
 
-def test_a_full_disk_is_said_by_page_and_api_and_leaves_nothing(page, owner, media, monkeypatch):
+def test_full_disk_is_reported_by_page_and_api(page, owner, media, monkeypatch):
     monkeypatch.setattr(FileSystemStorage, "_save", full)
     shown = page.post(reverse("datasets:new"), {"file": upload(GOOD)})
     assert (shown.status_code, shown["Retry-After"]) == (503, "10")
@@ -48,7 +48,7 @@ def test_a_full_disk_is_said_by_page_and_api_and_leaves_nothing(page, owner, med
     assert not stored_files(media)
 
 
-def test_a_locked_database_is_said_by_page_and_api(page, owner, monkeypatch):
+def test_locked_database_is_reported_by_page_and_api(page, owner, monkeypatch):
     client = api(owner)
     client.raise_request_exception = False
     monkeypatch.setattr("octweb.core.ownership.OwnedQuerySet.visible_to", locked)
@@ -70,7 +70,7 @@ def test_a_table_that_is_held_is_locked():
     assert unavailable.reason_of(error) == unavailable.LOCKED
 
 
-def test_signing_in_says_it_too(client, owner, monkeypatch):
+def test_sign_in_reports_locked_database_too(client, owner, monkeypatch):
     client.raise_request_exception = False
     monkeypatch.setattr(SessionStore, "save", locked)
     answer = client.post(reverse("login"), {"username": "olga", "password": "a long password"})

@@ -30,7 +30,7 @@ def page_address(name, dataset, staged):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*OF_ONE, *OF_ALL])
-def test_nobody_is_sent_to_the_login(client, dataset, staged, name):
+def test_anonymous_user_is_sent_to_login(client, dataset, staged, name):
     for method in ("get", "post"):
         answer = getattr(client, method)(page_address(name, dataset, staged))
         assert answer.status_code == 302
@@ -68,7 +68,7 @@ def test_the_list_of_a_stranger_is_empty(client, owner, staff, stranger, dataset
 
 
 @pytest.mark.parametrize(("method", "rest"), OF_API)
-def test_the_api_for_stranger_and_nobody(stranger, dataset, method, rest):
+def test_api_refuses_strangers_and_anonymous_calls(stranger, dataset, method, rest):
     for user, status in ((stranger, 404), (None, 401)):
         body = {"data": {"name": "taken"}, "format": "json"} if method == "patch" else {}
         answer = getattr(api(user), method)(f"{API}{dataset.pk}/{rest}", **body)
@@ -83,13 +83,13 @@ def test_the_api_for_staff(staff, dataset, method, rest):
     assert getattr(api(staff), method)(f"{API}{dataset.pk}/{rest}", **body).status_code in (200, 204)
 
 
-def test_nobody_lists_or_uploads(dataset):
+def test_anonymous_user_cannot_list_or_upload(dataset):
     assert api(None).get(API).status_code == 401
     assert api(None).post(API, {"name": "x"}, format="multipart").status_code == 401
 
 
 @pytest.mark.parametrize("pk", ["0", "x", "00000000-0000-0000-0000-000000000000", "%00", "1e999"])
-def test_ids_that_are_none_are_404(owner, client, pk):
+def test_invalid_ids_are_404(owner, client, pk):
     client.force_login(owner)
     assert api(owner).get(f"{API}{pk}/").status_code == 404
     assert client.get(f"/datasets/{pk}/").status_code == 404

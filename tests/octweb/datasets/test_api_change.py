@@ -58,7 +58,7 @@ def test_every_left_out_column_can_come_back(owner, dataset):
     assert actions.load(dataset)[0].names == ("code", "country", "day", "size")
 
 
-def test_ignore_nothing_is_not_the_same_as_saying_nothing(dataset):
+def test_empty_ignore_list_differs_from_no_list(dataset):
     actions.update(dataset, choice=actions.ColumnChoice(ignore=["day"]))
     actions.update(dataset, choice=actions.ColumnChoice(units={"size": "m"}))
     assert actions.load(dataset)[0].names == ("code", "country", "size")

@@ -74,7 +74,7 @@ def test_first_rows_read_one_group_of_a_large_file(owner, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["rows/", "download/"])
-def test_a_stored_file_that_is_gone_is_said_so(owner, dataset, name):
+def test_missing_stored_file_is_reported(owner, dataset, name):
     dataset.file.storage.delete(dataset.file.name)
     answer = api(owner).get(f"{API}{dataset.pk}/{name}")
     assert answer.status_code == 422

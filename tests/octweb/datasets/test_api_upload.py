@@ -109,7 +109,7 @@ def test_a_path_in_the_name_of_a_file_is_never_a_path(owner, media):
     assert [p.suffix for p in stored_files(media)] == [".parquet"]
 
 
-def test_nothing_is_left_where_the_database_refuses(owner, media, monkeypatch):
+def test_database_error_leaves_no_file_behind(owner, media, monkeypatch):
     def broken(self, *args, **kwargs):
         raise RuntimeError("no database")
 

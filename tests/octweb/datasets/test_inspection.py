@@ -244,7 +244,7 @@ def test_command_reports_as_text_and_json(table):
         ({}, ""),
     ],
 )
-def test_remedy_is_told_as_options(mend, flags):
+def test_remedy_is_listed_as_options(mend, flags):
     assert flags_of(mend) == flags
 
 
@@ -420,7 +420,7 @@ def client_page(client, dataset):
 @pytest.mark.parametrize(
     "mend", [{"column": "colour", "role": "ignored"}, {}, [1], {"header": False}, {"column": "nobody", "kind": "text"}]
 )
-def test_remedy_that_is_not_proposed_changes_nothing(client, repairable, mend):
+def test_unproposed_remedy_changes_nothing(client, repairable, mend):
     before = repairable.columns
     assert "no longer proposes this change" in press(client, repairable, mend)
     assert repairable.columns == before

@@ -109,7 +109,7 @@ def test_two_hundred_damaged_files_by_api(owner, media, django_capture_on_commit
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_every_fifth_of_them_by_page(owner, client, media, django_capture_on_commit_callbacks):
+def test_every_fifth_messy_file_parses_alike_on_the_page(owner, client, media, django_capture_on_commit_callbacks):
     client.force_login(owner)
     client.raise_request_exception = False
     for i, (name, content) in enumerate(two_hundred()[::5]):

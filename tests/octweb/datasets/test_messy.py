@@ -22,7 +22,7 @@ OPEN = b"when,class\n" + b"".join(b"0%d/02/2024,%s\n" % (1 + i % 9, b"ab"[i % 2 
 NAMES = ["weight", "when year", "when month", "when weekday", "when days since 2024-01-01", "size"]
 
 
-def test_the_api_tells_what_was_taken_for_what_and_why(owner):
+def test_api_reports_parsing_decisions_with_reasons(owner):
     answer = post(owner, MESSY, target="class")
     assert answer.status_code == 201, answer.content
     record = answer.json()
@@ -114,7 +114,7 @@ def test_a_switch_is_worded_by_an_example(switch, words):
     assert switch_words(switch) == words
 
 
-def test_no_two_switches_of_a_column_have_the_same_words(client, owner):
+def test_switch_labels_of_a_column_are_unique(client, owner):
     client.force_login(owner)
     content = "x\ty\n" + "".join(f"1.{234 + i}\t{'ab'[i % 2]}\n" for i in range(12))
     url = client.post(reverse("datasets:new"), {"file": upload(content.encode(), "t.csv")}).url

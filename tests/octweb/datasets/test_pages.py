@@ -73,7 +73,7 @@ def test_detail_does_not_read_the_whole_file(page, dataset, monkeypatch):
     assert page.get(address("detail", dataset)).status_code == 200
 
 
-def test_detail_of_a_lost_file_says_so(page, dataset):
+def test_detail_reports_a_lost_file(page, dataset):
     dataset.file.storage.delete(dataset.file.name)
     answer = page.get(address("detail", dataset))
     assert answer.status_code == 200

@@ -70,7 +70,7 @@ def test_with_the_header_of_a_script_the_answers_are_json(page, settings):
     assert page.post(reverse("datasets:new"), {"file": upload(GOOD)}, **script).status_code == 200
 
 
-def test_without_it_they_are_pages(page, settings, media):
+def test_request_without_htmx_returns_pages(page, settings, media):
     bad = page.post(reverse("datasets:new"), {"file": upload(b"a,b\n1,2\n3\n")})
     assert bad.status_code == 200
     assert "Line 3 has 1 value" in bad.content.decode()
@@ -108,7 +108,7 @@ def test_names_of_columns_stand_above_their_cells(page):
     assert shown.context["rows"][0][1][2].startswith("2024-01-01")
 
 
-def test_what_is_foretold_is_what_is_stored(page):
+def test_previewed_outcome_equals_stored_one(page):
     url = start(page, GAPS)
     foretold = page.get(url, {"target": "label"}).context["outlook"]
     page.post(url, {"target": "label", "confirm": "1"})
@@ -209,7 +209,7 @@ def test_discard_and_prune_remove_the_file(page, media, django_capture_on_commit
     assert not Upload.objects.filter(pk=old.pk).exists()
 
 
-def test_an_upload_whose_file_is_gone_is_no_server_error(page, staged):
+def test_upload_with_missing_file_is_no_server_error(page, staged):
     staged.rows.storage.delete(staged.rows.name)
     url = reverse("datasets:preview", args=[staged.pk])
     assert page.get(url).status_code == 200

@@ -49,7 +49,7 @@ for name, file_name, content in made:
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_a_bomb_takes_little_memory_even_where_nothing_stops_it(tmp_path):
+def test_archive_bomb_takes_little_memory_without_limits(tmp_path):
     process = subprocess.run(
         [sys.executable, "-c", READ_ALL, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=300,
         env={"PATH": "/usr/bin", "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"},
@@ -89,7 +89,7 @@ def test_a_process_that_takes_too_much_is_stopped_with_a_reason(owner, media, mo
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_both_steps_of_a_large_file_give_what_a_small_one_gives(owner, monkeypatch):
+def test_large_file_gives_same_steps_as_small_one(owner, monkeypatch):
     small = actions.create(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv", target="label")
     monkeypatch.setattr(reader, "_is_small", lambda source: False)
     staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
@@ -129,7 +129,7 @@ def test_others_write_while_a_file_is_described_and_stored(owner, media, monkeyp
     assert Upload.objects.filter(source_name="another").count() == 2
 
 
-def test_too_many_at_once_are_asked_to_wait(owner, media, monkeypatch, settings):
+def test_excess_uploads_are_asked_to_wait(owner, media, monkeypatch, settings):
     monkeypatch.setattr(reader, "_is_small", lambda source: False)
     settings.MAX_UPLOADS_AT_ONCE = 0
     with pytest.raises(Busy):

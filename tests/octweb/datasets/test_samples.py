@@ -18,7 +18,7 @@ ROWS = {
 
 
 @pytest.mark.slow
-def test_all_nine_load_and_a_second_time_adds_none(owner, stranger, capsys):
+def test_all_nine_samples_load_only_once(owner, stranger, capsys):
     call_command("load_samples", owner.username)
     assert dict(Dataset.objects.values_list("sample", "rows")) == ROWS
     ids = set(Dataset.objects.values_list("pk", flat=True))
@@ -52,7 +52,7 @@ def test_one_click_on_the_page(owner, client):
     assert client.get(address).status_code == 405
 
 
-def test_an_unknown_user_is_said(db):
+def test_unknown_user_is_reported(db):
     with pytest.raises(CommandError, match="no user 'nobody'"):
         call_command("load_samples", "nobody")
 

@@ -37,7 +37,7 @@ def test_the_same_file_has_no_differences(first):
     assert version(made, FIRST).name == "Boxes, version 3"
 
 
-def test_differences_are_said(first):
+def test_differences_are_reported(first):
     rows = FIRST.replace("9,", "90,").replace(",r,", ",x,", 4).splitlines()
     made = version(first, "\n".join(rows[:41]) + "\n")
     found = {c.where: (c.before, c.now) for c in versions.changes(made)}
@@ -62,7 +62,7 @@ def test_differences_are_said(first):
     ],
     ids=["unit", "categories", "classes"],
 )
-def test_changed_form_is_said_before_anything_is_stored(first, client, media, change, words):
+def test_changed_form_is_reported_before_storing(first, client, media, change, words):
     lines = [change(i, i % 10, "rg"[i % 2], "pq"[i % 3 == 0]) for i in range(60)]
     text = "\n".join(["size,colour,class", *lines])
     before = stored_files(media)
@@ -88,7 +88,7 @@ def test_changed_form_is_said_before_anything_is_stored(first, client, media, ch
     ],
     ids=["with empty cells", "with codes"],
 )
-def test_recoded_categories_are_said(first, words, sentence):
+def test_recoded_categories_are_reported(first, words, sentence):
     lines = [f"{i % 10},{words[i % len(words)]},{'pq'[i % 3 == 0]}" for i in range(60)]
     with pytest.raises(versions.ChangedForms) as refused:
         version(first, "\n".join(["size,colour,class", *lines]))
@@ -106,7 +106,7 @@ def codes(count, form):
     ("count", "sentence"),
     [(40, "has none of the words that it had before; it has"), (300, "has hardly any of the 300 words")],
 )
-def test_recoding_of_many_categories_is_said(owner, media, count, sentence):
+def test_recoding_of_many_categories_is_reported(owner, media, count, sentence):
     file = io.BytesIO(codes(count, "place {}".format).encode())
     before = actions.create(owner=owner, file=file, source_name="a.csv", name="Places", target="class")
     with pytest.raises(versions.ChangedForms, match=sentence):
@@ -134,7 +134,7 @@ def test_long_texts_are_not_kept_for_the_comparison(owner, media):
         version(before, text.replace("place", "K"))
 
 
-def test_part_in_another_unit_is_said(owner, media):
+def test_part_in_another_unit_is_reported(owner, media):
     def table(factor):
         cells = [(40 + i * 37 % 61) * (factor if i % 2 else 1) for i in range(120)]
         return "kg,class\n" + "".join(f"{cell},{'pq'[i % 3 == 0]}\n" for i, cell in enumerate(cells))
@@ -274,7 +274,7 @@ def test_versions_over_the_api_and_the_same_run_again(first, owner, client):
     assert repeated.json()["parameters"]["depth"] == 2
 
 
-def test_api_refuses_a_version_in_another_unit_unless_told(first, owner, client):
+def test_api_refuses_version_in_other_unit_unless_confirmed(first, owner, client):
     client.force_login(owner)
     lines = [f"{i % 10 * 1000},{'rg'[i % 2]},{'pq'[i % 3 == 0]}\n" for i in range(60)]
     text = "size,colour,class\n" + "".join(lines)
@@ -303,7 +303,7 @@ def test_version_before_is_listed_only_if_visible(first, staff, client):
     assert str(first.pk) not in client.get(reverse("datasets:detail", args=[made.pk])).content.decode()
 
 
-def test_versions_of_another_owner_are_not_there(first, stranger, client):
+def test_versions_of_other_owners_are_404(first, stranger, client):
     client.force_login(stranger)
     address = f"/api/v1/datasets/{first.pk}/versions/"
     assert client.get(address).status_code == 404

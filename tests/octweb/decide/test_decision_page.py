@@ -176,7 +176,7 @@ def test_empty_number_has_no_unit(register, owner, client, media):
 
 
 @pytest.mark.parametrize("words", ["many"])
-def test_what_cannot_be_read_is_said(model, owner, client, words):
+def test_unreadable_value_is_reported(model, owner, client, words):
     client.force_login(owner)
     form = typed(model, rows_of(model).matrix[0])
     tree = model_file(model).tree
@@ -189,7 +189,7 @@ def test_what_cannot_be_read_is_said(model, owner, client, words):
 
 
 @pytest.mark.slow
-def test_costs_decide_between_columns_and_are_said(model, owner, client):
+def test_costs_decide_between_columns_and_are_stated(model, owner, client):
     client.force_login(owner)
     rows = rows_of(model)
     tree = model_file(model).tree
@@ -221,7 +221,7 @@ def test_costs_decide_between_columns_and_are_said(model, owner, client):
 
 
 @pytest.mark.slow
-def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
+def test_chosen_order_of_changes_is_used_and_stated(model, owner, client):
     client.force_login(owner)
     for place in range(0, 120, 12):
         form = typed(model, rows_of(model).matrix[place])
@@ -240,7 +240,7 @@ def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
 
 
 @pytest.mark.slow
-def test_what_may_change_is_kept_by_the_owner_and_holds_for_everyone(model, owner, staff, stranger, client, client_of):
+def test_permissions_stored_by_owner_apply_to_everyone(model, owner, staff, stranger, client, client_of):
     client.force_login(owner)
     rows = rows_of(model)
     tree = model_file(model).tree
@@ -266,7 +266,7 @@ def test_what_may_change_is_kept_by_the_owner_and_holds_for_everyone(model, owne
     assert actions.marks_of(model)[name] == "never"
 
 
-def test_rows_are_shown_to_nobody_who_may_not_see_them(model, owner, staff, stranger, client):
+def test_rows_are_hidden_from_users_without_access(model, owner, staff, stranger, client):
     form = typed(model, rows_of(model).matrix[0])
     client.force_login(stranger)
     assert ask(client, model, **form).status_code == 404
@@ -344,7 +344,7 @@ def test_units_are_rounded_by_ratio():
         assert 0.6 < rounded_unit(float(value)) / value < 1.7
 
 
-def test_what_other_good_trees_answer_is_counted_over_the_listed_ones(model, owner, client):
+def test_answers_of_listed_good_trees_are_counted(model, owner, client):
     client.force_login(owner)
     tree = model_file(model).tree
     rows = rows_of(model)
@@ -379,7 +379,7 @@ def test_what_other_good_trees_answer_is_counted_over_the_listed_ones(model, own
         assert "depends on which" not in page
 
 
-def test_the_sum_of_a_decision_is_told_from_its_threshold():
+def test_printed_sum_differs_from_its_threshold():
     tree = one_split("plane", n=50, classes=2)[0]
     split = replace(tree.nodes[0].split, coefficients=(1.0, 1.0), threshold=3.0)
     tree = replace(tree, nodes=(replace(tree.nodes[0], split=split), *tree.nodes[1:]))

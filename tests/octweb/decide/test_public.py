@@ -98,7 +98,7 @@ def test_the_page_is_the_same_whatever_rows_led_to_the_tree(owner, staff, media,
     assert pages[0] == pages[1]
 
 
-def test_every_door_moves_a_column_alike(owner, media, tmp_path):
+def test_every_interface_changes_columns_alike(owner, media, tmp_path):
     """Pages, API, exported page and commands change an integer grade in the same steps and unit."""
     rows = training_rows(scores=(1, 2, 10, 11, 19), towns=("north", "south", "east"))
     model = trained_on(rows, owner)
@@ -136,7 +136,7 @@ def trained_on(rows, owner):
     return registry.register(owner=owner, document=train(request).model.to_json(), dataset=dataset, title="Loans")
 
 
-def test_it_closes_with_the_approval_and_for_others_it_is_not_there(approved_model, owner, staff, stranger, client):
+def test_public_page_is_404_without_approval_or_ownership(approved_model, owner, staff, stranger, client):
     client.force_login(stranger)
     assert settings(client, approved_model, **FORM).status_code == 404
     assert client.get(f"/models/{approved_model.pk}/public/").status_code == 404
@@ -149,7 +149,7 @@ def test_it_closes_with_the_approval_and_for_others_it_is_not_there(approved_mod
     assert public(client, approved_model).status_code == 404
 
 
-def test_what_is_missing_is_said(approved_model, table_model, owner, client):
+def test_missing_parts_are_reported(approved_model, table_model, owner, client):
     client.force_login(owner)
     answer = settings(client, approved_model, purpose="", contact="me")
     assert answer.status_code == 200

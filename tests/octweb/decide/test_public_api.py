@@ -15,7 +15,7 @@ def address(model):
     return f"/api/v1/models/{model.pk}/public-page/"
 
 
-def test_it_is_opened_changed_and_closed(approved_model, owner, staff, client_of, client):
+def test_public_page_is_opened_changed_and_closed(approved_model, owner, staff, client_of, client):
     api = client_of(owner)
     assert api.get(address(approved_model)).json() == {
         "open": False,
@@ -42,7 +42,7 @@ def test_it_is_opened_changed_and_closed(approved_model, owner, staff, client_of
     assert client.get(opened["address"]).status_code == 404
 
 
-def test_it_belongs_to_the_owner(approved_model, owner, staff, stranger, client_of):
+def test_public_page_belongs_to_the_owner(approved_model, owner, staff, stranger, client_of):
     registry.share(approved_model, by=owner, username=stranger.username, level=ShareLevel.CALL)
     for asker, statuses in (
         (stranger, (404, 404, 404)),
@@ -62,7 +62,7 @@ def test_it_belongs_to_the_owner(approved_model, owner, staff, stranger, client_
     ("more", "word"),
     [({"purpose": " "}, "purpose"), ({"contact": "x" * 301}, "contact"), ({"show_training": 3}, "show_training")],
 )
-def test_what_is_odd_is_named(approved_model, owner, client_of, more, word):
+def test_invalid_entries_are_named(approved_model, owner, client_of, more, word):
     answer = client_of(owner).put(address(approved_model), BODY | more, format="json")
     assert answer.status_code == 400
     assert word in answer.content.decode()

@@ -171,7 +171,7 @@ def test_other_number_in_a_binary_column_is_compared():
     assert ["neither 0 nor 1" in "".join(own["notes"]) for own in found] == [True, True, False]
 
 
-def test_numbers_outside_the_training_range_are_those_of_the_server():
+def test_out_of_range_numbers_match_the_server():
     """Codes are never outside the range, and without training figures the range stays hidden."""
     rows = np.append(np.linspace(-9, 94, 40), -99.0)[:, None]
     schema = (ColumnSchema(name="score", kind=ColumnKind.NUMERIC, special=(-99.0, -98.0)),)
@@ -334,7 +334,7 @@ def test_flip_counts_on_no_sum_of_unknown_columns():
     assert known[0] == [1, 3, 3]
 
 
-def test_nothing_learned_from_rows_is_carried_without_leave():
+def test_page_without_permission_has_no_training_figures():
     tree, matrix = random_tree(5)
     text = json.dumps(tree_data(tree, statistics(tree.schema, matrix), rows=False))
     assert '"r":' not in text
@@ -342,7 +342,7 @@ def test_nothing_learned_from_rows_is_carried_without_leave():
     assert all(c.get("scale", 1.0) == 1.0 for c in json.loads(text)["columns"])
 
 
-def test_categories_that_no_question_names_are_one_and_go_where_the_kernel_sends_them(count):
+def test_unnamed_categories_are_merged_and_routed_as_by_kernel(count):
     cases = []
     wanted = []
     joined = 0
@@ -364,7 +364,7 @@ def test_categories_that_no_question_names_are_one_and_go_where_the_kernel_sends
     assert joined > count / 10
 
 
-def test_the_questionnaire_asks_only_what_is_needed_and_ends_where_the_kernel_does(count):
+def test_questionnaire_asks_only_needed_columns_like_the_kernel(count):
     """Every asked column is on the way, never more questions than promised. Unknown answers go the way of empty cells where training rows
     took one, and else both ways.
     """
@@ -410,7 +410,7 @@ def test_the_questionnaire_asks_only_what_is_needed_and_ends_where_the_kernel_do
 
 
 @pytest.mark.parametrize("threshold", [3.0, 0.1, 1234.5678, -2.00001])
-def test_a_sum_is_written_so_that_it_compares_with_its_threshold_as_it_does(threshold):
+def test_printed_sum_keeps_its_order_to_the_threshold(threshold):
     """Sums just above, at and just below the threshold are written and read again."""
     values = [threshold + d for d in (-1e-3, -1e-9, 0.0, 1e-9, 1e-3)]
     cases = [{"test": {"s": [[0, -1, 1.0]], "h": threshold}, "row": [value]} for value in values]

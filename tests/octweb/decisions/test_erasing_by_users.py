@@ -47,7 +47,7 @@ def test_api_erases_one_decision_with_its_reason(ids, owner, client_of):
     assert audit_decisions().problems == []
 
 
-def test_content_with_an_idempotency_key_is_stored_once_and_erased(ids, owner, client_of):
+def test_content_under_idempotency_key_is_stored_once_and_erased(ids, owner, client_of):
     api = client_of(owner)
     at = f"/api/v1/decisions/{ids[3]}/"
     key = {"Idempotency-Key": "k-1"}
@@ -125,7 +125,7 @@ def test_pages_erase_only_what_is_confirmed(ids, recorded, owner, stranger, clie
     assert count_kept() == 15
 
 
-def test_list_tells_administrators_that_all_owners_lose_records(ids, recorded, owner, staff, client):
+def test_list_warns_administrators_that_all_owners_lose_records(ids, recorded, owner, staff, client):
     page = reverse("records:list", args=[recorded.pk])
     for user, words in ((owner, "also of your other models"), (staff, "of all models and owners")):
         client.force_login(user)

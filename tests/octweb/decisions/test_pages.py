@@ -148,7 +148,7 @@ def test_forms_record_and_keep_what_was_refused(page, ids, recorded):
     assert audit_decisions().problems == []
 
 
-def test_letter_tells_reasons_override_and_objection(page, ids, recorded):
+def test_letter_states_reasons_override_and_objection(page, ids, recorded):
     label = model_file(recorded).tree.classes[1]
     page(ids[0], form={"kind": "override", "label": label, "reason": "measured again"})
     page(ids[0], form={"kind": "objection", "reason": "The width is wrong.", "state": "upheld", "answer": "Sorry."})
@@ -164,7 +164,7 @@ def test_letter_tells_reasons_override_and_objection(page, ids, recorded):
     assert json.loads(ChainEntry.objects.filter(kind="look").last().payload)["page"] == "letter"
 
 
-def test_letter_gives_recounted_reasons_in_the_words_of_the_owner(page, ids, recorded, staff):
+def test_letter_quotes_recounted_reasons_in_owner_texts(page, ids, recorded, staff):
     tree = model_file(recorded).tree
     leaf = ChainEntry.objects.get(key=ids[0]).leaf
     path = tree.path_to(leaf)

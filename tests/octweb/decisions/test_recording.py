@@ -75,7 +75,7 @@ def test_record_holds_what_the_kernel_saw(recorded, client_of, owner):
     assert "case 17" not in json.dumps(record)
 
 
-def test_every_door_gives_the_ids_of_its_records(recorded, client_of, owner):
+def test_every_interface_returns_ids_of_its_records(recorded, client_of, owner):
     client = client_of(owner)
     name = recorded.family.name
     path = f"/api/v1/models/{recorded.pk}/predict/"
@@ -225,7 +225,7 @@ def test_answer_without_room_is_counted_if_the_site_allows(recorded, client_of, 
 
 
 @pytest.mark.parametrize("ends", [False, True], ids=["a full minute", "the end of the process"])
-def test_rows_without_record_are_reported_while_the_spool_is_full(recorded, client_of, owner, settings, ends):
+def test_rows_without_record_are_reported_while_spool_is_full(recorded, client_of, owner, settings, ends):
     settings.RECORD_FULL = "answer"
     settings.RECORD_SPOOL_BYTES = 0
     path = f"/api/v1/models/{recorded.pk}/predict/"

@@ -41,7 +41,7 @@ def test_on_one_machine_and_behind_a_proxy_with_tls_it_may_run(settings):
 
 
 @pytest.mark.parametrize(("changes", "number", "named"), UNSAFE)
-def test_what_is_unsafe_is_refused_and_named(settings, changes, number, named):
+def test_unsafe_settings_are_refused_by_name(settings, changes, number, named):
     for name, value in changes.items():
         setattr(settings, name, value)
     (found,) = safe()

@@ -125,7 +125,7 @@ def test_a_crawler_that_follows_every_link_makes_no_account(client):
     assert Session.objects.count() == 0
 
 
-def test_another_site_can_neither_begin_nor_end_a_demo():
+def test_other_site_cannot_begin_or_end_a_demo():
     strict = Client(enforce_csrf_checks=True)
     assert strict.post(BEGIN).status_code == 403
     assert not Visit.objects.exists()
@@ -254,7 +254,7 @@ def test_limits_hold_with_words(settings):
     assert f"{settings.DEMO_ITEMS} is the limit" in page.content.decode()
 
 
-def test_the_limit_of_things_is_none_for_other_accounts(settings, owner):
+def test_demo_limits_do_not_apply_to_other_accounts(settings, owner):
     settings.DEMO_ITEMS = 1
     for _ in range(3):
         datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="x.csv", target="class")
@@ -402,7 +402,7 @@ def test_objects_of_administrators_stay_and_visitor_is_locked(staff, caplog):
     assert not Dataset.objects.exists()
 
 
-def test_it_ends_as_well_where_the_demo_was_switched_off(settings):
+def test_visit_ends_even_if_demo_is_disabled(settings):
     _, visit = visitor()
     settings.DEMO = False
     assert demo.end_due(visit.until) == 1

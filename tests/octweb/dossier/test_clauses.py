@@ -44,7 +44,7 @@ def test_points_name_known_texts_and_sections_of_the_document():
             assert {*clause.texts} <= {*TEXTS}
 
 
-def test_without_texts_a_person_must_write_and_with_all_nobody():
+def test_clause_table_lists_missing_texts_until_all_are_written():
     missing = open_clauses(clause_tables(record()))
     assert "Annex IV 5" in missing["ai-act"]
     assert "Annex IV 1(c)" not in missing["ai-act"]

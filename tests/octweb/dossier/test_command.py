@@ -134,7 +134,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path):
         signing.private_key(tmp_path / "key.pem")
 
 
-def test_without_the_library_the_command_says_how_to_get_it(made, tmp_path, capsys, monkeypatch, settings):
+def test_missing_library_is_reported_with_install_command(made, tmp_path, capsys, monkeypatch, settings):
     settings.DOSSIER_KEY = made / "key.pem"
     monkeypatch.setattr("octweb.dossier.pdf.importlib.util.find_spec", lambda name: None)
     call_command("dossier", str(made / "model.json"), str(made / "data.csv"), output=str(tmp_path / "out"))

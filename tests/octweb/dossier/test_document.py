@@ -83,7 +83,7 @@ def test_no_heading_is_the_last_line_of_a_printed_page(tmp_path):
             assert lines[-1] not in headings, (height, lines[-1])
 
 
-def test_what_is_missing_is_said_under_its_heading(tmp_path):
+def test_missing_parts_are_reported_under_their_headings(tmp_path):
     _, page = document(tmp_path, *trained(tmp_path, "cart"))
     for heading in range(1, 13):
         assert f"<h2>{heading} " in page

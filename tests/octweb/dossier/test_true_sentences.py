@@ -93,7 +93,7 @@ def test_proved_bound_of_a_stopped_search_is_no_proved_tree(rows, tmp_path):
     assert "the tree is not proved optimal" in text
 
 
-def test_purpose_that_nobody_wrote_is_said_once(rows, tmp_path):
+def test_missing_purpose_is_reported_once(rows, tmp_path):
     _, record, text = made(rows, tmp_path)
     assert text.count("not written") == 0
     assert "People wrote this section" not in text

@@ -249,7 +249,7 @@ def test_changes_and_risks_are_listed_over_approved_versions(model, owner, staff
     ]  # fmt: skip
 
 
-def test_audit_beside_an_unreachable_store_names_what_it_left_out(model, owner, staff, monkeypatch):
+def test_audit_with_unreachable_store_lists_skipped_parts(model, owner, staff, monkeypatch):
     ModelDossier.objects.create(owner=owner, model=model, status="succeeded", file="dossiers/a.zip", sha256="a" * 64)
     registry.ask_for_approval(model, by=owner)
     registry.approve(model, by=staff, reason="read")

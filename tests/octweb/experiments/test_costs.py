@@ -62,7 +62,7 @@ def test_picture_shows_cost_and_band_above_lowest(ranked):
 
 
 @pytest.mark.parametrize("change", ["costs", "records"])
-def test_candidates_that_cannot_be_compared_are_ranked_by_accuracy(ranked, change, client, owner):
+def test_incomparable_candidates_are_ranked_by_accuracy(ranked, change, client, owner):
     candidate = ranked.candidates.first()
     if change == "costs":
         candidate.parameters["costs"] += "00"

@@ -54,7 +54,7 @@ def test_the_plan_fits_the_table(dataset):
     assert {t.method for t in plan(dataset, kinds=["two"], time_limit=60).trials} == {"bivariate"}
 
 
-def test_what_is_left_out_says_why(dataset):
+def test_omitted_candidates_have_reasons(dataset):
     dataset.columns = [c for c in dataset.columns if c["name"] != "colour"]
     assert any("no column with three or more" in s["reason"] for s in plan(dataset, time_limit=60).skipped)
     dataset.rows = 10**8
@@ -100,7 +100,7 @@ def test_a_start_queues_every_candidate_on_the_same_folds(experiment, candidates
         ({"candidates": [{"method": "cart"}] * 41}, "candidates"),
     ],
 )
-def test_what_cannot_be_started_is_refused(owner, dataset, changes, name):
+def test_invalid_experiments_are_refused(owner, dataset, changes, name):
     with pytest.raises(ParameterError) as error:
         actions.start(owner=owner, dataset=dataset, **changes)
     assert name in error.value.errors
@@ -131,7 +131,7 @@ def test_the_simplest_within_one_standard_error_is_recommended(experiment, candi
         ({"status": "time_limit", "gap": None}, "heuristic"),
     ],
 )
-def test_proved_is_said_only_of_what_is(experiment, candidates, finish, said, kind):
+def test_only_proved_results_are_called_proved(experiment, candidates, finish, said, kind):
     _, exact = candidates
     finish(exact, [0.9, 0.8, 1.0], **said)
     line = next(x for x in board(experiment).sorted("accuracy") if x.candidate.method == "exact")

@@ -92,7 +92,7 @@ def test_one_worker_does_the_run_before_the_candidate_is_done(slow, quick_run, w
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
+def test_stop_request_is_not_taken_for_preemption(slow, quick_run, monkeypatch):
     quick_run()
     real = CandidateSupervisor._tick
 
@@ -108,7 +108,7 @@ def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_other_candidates_are_no_reason_to_give_way(new_candidate):
+def test_other_candidates_do_not_preempt(new_candidate):
     first = new_candidate(0.2)
     other = new_candidate(0.2)
     Candidate.objects.filter(pk=other.pk).update(created=timezone.now() - EARLIER)
@@ -116,7 +116,7 @@ def test_other_candidates_are_no_reason_to_give_way(new_candidate):
 
 
 @pytest.mark.parametrize(("gave_way", "after"), [(1, RunStatus.QUEUED), (0, RunStatus.FAILED)])
-def test_giving_way_does_not_count_as_a_death(slow, gave_way, after):
+def test_preemption_does_not_count_as_crash(slow, gave_way, after):
     past = timezone.now() - timedelta(minutes=1)
     Candidate.objects.filter(pk=slow.pk).update(
         status=RunStatus.RUNNING, attempt=MAX_ATTEMPTS, gave_way=gave_way, lease_until=past, worker="dead"

@@ -33,7 +33,7 @@ def test_recommended_label_is_below_overlapped_candidate():
     }  # the line is faint like the grid, but differs from it
 
 
-def test_words_with_nothing_in_their_way_stand_at_their_own_bar():
+def test_labels_without_overlap_stay_at_their_bars():
     figure = experiment_figure([point("small", 2, 0.8, recommended=True), point("best", 500, 0.803, highest=True)])
     assert words_of(figure, "recommended")["y"] == pytest.approx(79.6)
     assert all(s["type"] == "rect" for s in figure["layout"]["shapes"])

@@ -10,7 +10,7 @@ def names(figure):
     return [trace["name"] for trace in figure["data"]]
 
 
-def test_nothing_known_is_said_in_words():
+def test_empty_history_is_described_in_words():
     figure = progress_figure([])
     assert figure["data"] == []
     assert "no tree" in figure["layout"]["annotations"][0]["text"]
@@ -40,7 +40,7 @@ def test_the_tint_begins_with_the_first_incumbent():
     go.Figure(figure)
 
 
-def test_what_is_known_holds_until_now():
+def test_last_known_values_extend_to_now():
     records = [{"t": 1.0, "bound": 1.0, "incumbent": 0.5, "tree": [], "line": 0}]
     for now, end in ((12.0, 12.0), (0.5, 1.0)):
         traces = {t["name"]: t for t in progress_figure(records, now=now)["data"]}

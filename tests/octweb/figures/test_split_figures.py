@@ -96,7 +96,7 @@ def test_rows_of_an_inner_node_only():
             assert drawn <= len(reach[v.id])
 
 
-def test_a_large_scatter_is_a_sample_and_says_so():
+def test_large_scatter_is_labelled_as_sample():
     tree, X, codes = one_split("plane", n=12_000, classes=3)
     picture = split_figures(tree, 0, X, codes)[0]
     drawn = sum(len(t["x"]) for t in picture["figure"]["data"] if t["name"] != "nearest to the line")

@@ -97,7 +97,7 @@ def test_a_question_with_a_single_threshold_has_no_curve(values, curve):
     assert ("meta" in figure["layout"]) == ("yaxis2" in figure["layout"]) == curve
 
 
-def test_a_threshold_beyond_the_rows_is_said_as_such():
+def test_threshold_beyond_all_rows_is_labelled():
     tree, X, codes = one_split("threshold")
     for threshold, at, wrong in ((-99.0, -1, "nobody"), (99.0, "last", "everybody")):
         split = replace(tree.nodes[0].split, threshold=threshold)

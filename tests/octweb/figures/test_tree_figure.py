@@ -171,7 +171,7 @@ def test_the_map_shows_every_leaf(leaves):
         assert 0 <= v["y"] <= layout["height"]
 
 
-def test_counts_are_told_from_classes_that_are_numbers():
+def test_counts_are_distinguished_from_numeric_classes():
     tree = tree_of(1, classes=2, n=50)
     a, b = tree.nodes[0].counts
     assert counts_text(tree, tree.nodes[0]) == f"{a} benign · {b} malignant"
@@ -218,7 +218,7 @@ def test_a_threshold_is_not_alone_on_a_line():
         assert wrap("a_column_with_a_long_name ≤ 0", width, 12, 9)[-1] != "0"
 
 
-def test_small_leaves_name_classes_by_what_tells_them_apart():
+def test_small_leaves_shorten_class_names_to_their_differences():
     tree = tree_of(40, classes=20, seed=3)
     tree = replace(tree, classes=tuple(f"species {k:02d}" for k in range(20)))
     words = " ".join(_words(tree_figure(tree, room=(900, 600), closed=()))["text"])
@@ -371,5 +371,5 @@ def test_words_beside_bands_stay_in_the_picture_and_apart(leaves, larger, room):
         ("…cars_region_24_in… ≤ 0", ["…cars_", "region_24_", "in… ≤ 0"]),
     ],
 )
-def test_what_is_left_out_of_a_name_stays_with_what_is_beside_it(text, lines):
+def test_shortened_name_keeps_its_neighbouring_text(text, lines):
     assert wrap(text, 96, FONT, 12) == lines

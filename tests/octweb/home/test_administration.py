@@ -71,7 +71,7 @@ def test_bad_names_create_no_account(boss, django_user_model, form):
     assert django_user_model.objects.count() == before
 
 
-def test_reviewers_see_the_page_and_change_nobody(client, owner, django_user_model):
+def test_reviewers_see_the_page_and_cannot_change_users(client, owner, django_user_model):
     client.force_login(django_user_model.objects.create_user("rita", is_staff=True))
     page = client.get(ADDRESS).content.decode()
     assert "Only administrators can manage people" in page

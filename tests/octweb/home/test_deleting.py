@@ -77,7 +77,7 @@ def test_deleted_prediction_is_hidden_and_restored_with_answers(browser, client_
     assert list(what) == ["deleted", "brought back"]
 
 
-def test_the_answers_are_kept_until_nobody_can_bring_them_back(browser, job, work, settings):  # noqa: F811
+def test_answers_are_kept_while_restoring_is_possible(browser, job, work, settings):  # noqa: F811
     settings.KEEP_PREDICTIONS_DAYS = 7
     work(job)
     delete(browser, "prediction", job)
@@ -138,7 +138,7 @@ def test_a_file_that_was_cancelled_before_stays_cancelled(browser, job):  # noqa
     assert now(job).status == RunStatus.CANCELLED
 
 
-def test_a_workbench_comes_back_with_its_steps_and_goes_on(browser, client_of, owner, bench, serve):  # noqa: F811
+def test_restored_workbench_has_its_steps_and_continues(browser, client_of, owner, bench, serve):  # noqa: F811
     address = reverse("workbench:detail", args=[bench.pk])
     api = client_of(owner)
     assert "Its one step, wishes and prices go with it" in page(browser, "delete", "workbench", bench.pk)
@@ -163,7 +163,7 @@ def test_a_warm_workbench_is_stopped(bench):
     assert now(bench).cancel_requested
 
 
-def test_rest_hides_both_and_says_so_in_the_chain(client_of, owner, stranger, bench, job):  # noqa: F811
+def test_api_deletion_hides_both_and_is_recorded(client_of, owner, stranger, bench, job):  # noqa: F811
     for address, thing in (("workbenches", bench), ("predictions", job)):
         assert client_of(stranger).delete(f"/api/v1/{address}/{thing.pk}/").status_code == 404
         assert client_of(owner).delete(f"/api/v1/{address}/{thing.pk}/").status_code == 204
@@ -186,7 +186,7 @@ def test_others_find_nothing_to_delete_or_to_bring_back(client, stranger, browse
         assert now(thing).deleted_at
 
 
-def test_a_workbench_and_its_data_set_go_and_come_back_in_order(browser, bench):
+def test_workbench_and_data_set_are_restored_in_order(browser, bench):
     data = bench.dataset
     asked = page(browser, "delete", "dataset", data.pk)
     assert "1 workbench cannot exist without it" in asked
@@ -234,7 +234,7 @@ def test_a_file_for_a_deleted_model_is_refused(job, work):  # noqa: F811
     assert "no longer have access" in job.error
 
 
-def test_what_was_deleted_counts_for_a_visitor(owner, bench, job):  # noqa: F811
+def test_deleted_objects_count_for_demo_limits(owner, bench, job):  # noqa: F811
     from octweb.demo.visits import count_objects
 
     before = count_objects(owner)

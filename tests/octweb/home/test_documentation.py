@@ -108,7 +108,7 @@ def test_make_run_builds_the_site_beside_the_server():
     assert built < next(i for i, line in enumerate(lines) if "manage.py serve" in line)
 
 
-def test_it_can_only_be_read(client, site):
+def test_page_is_read_only(client, site):
     assert client.head("/docs/").status_code == 200
     assert client.post("/docs/").status_code == 405
     assert client.options("/docs/")["Allow"] == "GET, HEAD, OPTIONS"

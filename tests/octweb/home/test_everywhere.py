@@ -103,7 +103,7 @@ def test_deleting_asks_and_says_what_depends_on_it(browser, run, register):
     assert browser.get(reverse("registry:detail", args=[model.pk])).status_code == 200
 
 
-def test_what_was_deleted_can_be_brought_back_in_order(browser, run):
+def test_deleted_objects_are_restored_in_order(browser, run):
     browser.post(reverse("delete", args=["run", run.pk]))
     browser.post(reverse("delete", args=["dataset", run.dataset_id]))
     text = browser.get(reverse("deleted")).content.decode()

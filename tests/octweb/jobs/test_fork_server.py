@@ -64,7 +64,7 @@ def long_training(server, environment, folder):
 
 
 @pytest.mark.slow
-def test_a_fork_becomes_the_command_and_the_next_one_knows_nothing_of_it(server, environment, tmp_path):
+def test_fork_runs_command_without_affecting_the_next(server, environment, tmp_path):
     for folder, method in ((tmp_path / "one", "cart"), (tmp_path / "two", "bivariate")):
         folder.mkdir()
         (folder / "rows.csv").write_text(ROWS)
@@ -83,7 +83,7 @@ def test_a_bad_call_ends_as_in_a_process_of_its_own(server, environment, tmp_pat
     assert (tmp_path / "stdout").read_text() == ""
 
 
-def test_signals_reach_the_group_of_one_child_and_its_end_is_told(server, environment, tmp_path):
+def test_signals_reach_one_process_group_and_exit_is_reported(server, environment, tmp_path):
     killed, ended = (long_training(server, environment, tmp_path / name) for name in ("killed", "ended"))
     assert psutil.Process(killed.pid).ppid() == server.process.pid
     assert os.getpgid(killed.pid) == killed.pid
@@ -110,7 +110,7 @@ def test_children_end_with_a_server_that_is_killed(environment, tmp_path):
     assert server.start([*TRAIN, "--method=cart"], tmp_path, environment) is None
 
 
-def test_other_commands_and_other_settings_get_a_process_of_their_own(server, environment):
+def test_other_commands_or_settings_get_separate_processes(server, environment):
     assert server.takes([*TRAIN, "--method=cart"], environment | {"SOMETHING": "else"})
     assert not server.takes([*TRAIN, "--method=cart"], environment | {"OCTWEB_MAX_ROWS": "7"})
     assert not server.takes([*settings.COMMAND, "migrate"], environment)
@@ -138,7 +138,7 @@ def test_a_process_that_keeps_none_starts_none(environment, tmp_path):
         keep()
 
 
-def test_it_ends_with_its_worker(server):
+def test_fork_server_ends_with_its_worker(server):
     """This is the last test, because it ends the process that the others share."""
     assert server.alive
     server.process.stdin.close()  # the same happens when the worker ends

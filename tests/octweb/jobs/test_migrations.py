@@ -38,7 +38,7 @@ def test_workers_and_runs_of_an_older_database_stay(owner, media):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_served_under_a_name_still_is(owner, staff, register):
+def test_served_name_survives_deletion_of_drafts(owner, staff, register):
     """One name has no pinned version, one its first, and one its third, which was retired."""
     names = {}
     for pinned in (None, 1, 3):

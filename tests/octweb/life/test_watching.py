@@ -162,7 +162,7 @@ def test_first_day_of_a_new_year_starts_again(approved):
     assert look_at(approved, today()).start == today() - timedelta(days=5)
 
 
-def test_owner_hears_of_an_alarm_at_once_and_weekly(year, owner, settings):
+def test_owner_is_notified_of_alarm_at_once_and_weekly(year, owner, settings):
     Wish.objects.create(user=owner, webhook="https://example.org/hook")
     settings.ADDRESS = "https://trees.example.org"
     look_now(year)

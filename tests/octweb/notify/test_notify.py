@@ -22,7 +22,7 @@ from octweb.jobs.models import RunStatus
 from octweb.notify import delivery as deliveries
 from octweb.notify.delivery import MAX_FAILURES, MAX_TRIES, MAX_WAITING_TESTS, deliver_due
 from octweb.notify.models import Delivery, DeliveryState, Way, Wish
-from octweb.notify.news import on_end
+from octweb.notify.receivers import on_end
 from octweb.notify.webhook import SIGNATURE
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
@@ -98,7 +98,7 @@ def test_proved_infeasibility_is_not_reported_as_failure(hook, owner, ended_run)
     assert [json.loads(body)["words"] for _, _, body in received] == ["not reachable"]
 
 
-def test_short_runs_and_users_without_a_wish_hear_nothing(hook, owner, ended_run):
+def test_short_runs_and_opted_out_users_get_no_message(hook, owner, ended_run):
     url, received = hook
     on_end(sender=TrainingRun, job_id=str(ended_run.pk))
     Wish.objects.create(user=owner, webhook=url)
@@ -110,7 +110,7 @@ def test_short_runs_and_users_without_a_wish_hear_nothing(hook, owner, ended_run
     assert not Delivery.objects.exists()
 
 
-def test_an_experiment_is_told_of_once_with_its_last_candidate(hook, owner, dataset):  # noqa: F811
+def test_experiment_is_reported_once_after_its_last_candidate(hook, owner, dataset):  # noqa: F811
     url, received = hook
     Wish.objects.create(user=owner, webhook=url)
     two = [{"method": "cart"}, {"method": "exact"}]
@@ -197,7 +197,7 @@ def test_users_do_not_wait_for_the_backlog_of_another_one(hook, owner, stranger)
     assert sorted(path for path, _, _ in received) == ["/olga", "/sam"]
 
 
-def test_mail_goes_where_it_is_configured_and_wished(owner, ended_run, settings):
+def test_mail_is_sent_if_configured_and_requested(owner, ended_run, settings):
     owner.email = "olga@example.org"
     owner.save()
     Wish.objects.create(user=owner, email=True)
@@ -236,7 +236,7 @@ def test_the_page_keeps_wishes_and_refuses_bad_addresses(client, owner, hook):
     assert Wish.objects.get().webhook == ""
 
 
-def test_a_test_goes_every_way_that_was_chosen(client, owner, settings):
+def test_test_message_uses_every_chosen_channel(client, owner, settings):
     client.force_login(owner)
     answer = client.post(reverse("notify"), {"webhook": "", "test": "1"}, follow=True).content.decode()
     assert "Nothing was sent" in answer

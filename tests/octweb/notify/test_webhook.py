@@ -161,7 +161,7 @@ def test_slow_name_server_ends_at_the_deadline(serve, monkeypatch):
     assert threading.active_count() <= before
 
 
-def test_connection_goes_to_the_address_that_was_checked(serve, settings, monkeypatch):
+def test_connection_uses_the_checked_address(serve, settings, monkeypatch):
     """DNS first returns a public address and then this machine. Only the first answer may count."""
     settings.WEBHOOK_HOSTS = []
     public = ("2606:4700::1111", 80, 0, 0)

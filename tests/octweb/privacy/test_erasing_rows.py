@@ -136,7 +136,7 @@ def test_unfinished_search_prevents_the_removal(boxes, kind):
     assert Dataset.objects.exclude(file="").count() == 1
 
 
-def test_erasure_changes_nothing_if_a_run_starts_meanwhile(boxes, media, monkeypatch):
+def test_erasure_is_refused_if_a_run_starts_concurrently(boxes, media, monkeypatch):
     second = later(boxes)
     described = erasing.reader.describe
 

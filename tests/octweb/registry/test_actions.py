@@ -47,7 +47,7 @@ def test_versions_count_up_within_a_family(register, db):
     assert Family.objects.count() == 1
 
 
-def test_a_name_says_nothing_about_the_drafts_of_others(register, owner, stranger, staff):
+def test_name_reveals_no_drafts_of_others(register, owner, stranger, staff):
     first = register()
     second = register(owner=stranger)
     third = register(owner=stranger)
@@ -130,7 +130,7 @@ def test_the_state_machine(model, staff, state, verb):
 
 
 @pytest.mark.parametrize("verb", actions.TRANSITIONS)
-def test_a_stranger_may_do_nothing(model, stranger, verb):
+def test_stranger_is_refused_everywhere(model, stranger, verb):
     with pytest.raises(PermissionDenied):
         actions.STEPS[verb](model, by=stranger, reason="x")
 

@@ -94,7 +94,7 @@ def test_reject_asks_for_the_reason(admin, model, owner):
     assert model.events.last().reason == "too deep"
 
 
-def test_nothing_is_edited_or_deleted_and_only_staff_come_in(admin, client, model, owner):
+def test_admin_is_read_only_and_for_staff(admin, client, model, owner):
     assert admin.post(f"{LIST}{model.pk}/change/", {"title": "x"}).status_code == 403
     assert admin.post(f"{LIST}{model.pk}/delete/", {"post": "yes"}).status_code == 403
     client.force_login(owner)

@@ -155,7 +155,7 @@ WRONG = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("body", "kind", "status", "words"), WRONG)
 @pytest.mark.parametrize("accept", [None, CSV])
-def test_what_is_wrong_is_said(client_of, owner, model, settings, body, kind, status, words, accept):
+def test_errors_are_reported(client_of, owner, model, settings, body, kind, status, words, accept):
     settings.MAX_PREDICT_ROWS = 1000
     answer = post(client_of(owner), model, body, kind, accept)
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json"), answer.content
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said(client_of, owner, model, settings, body, kind, st
 @pytest.mark.parametrize(
     "body", [(csv_text(), CSV), (arrow(), ARROW_STREAM), ({"columns": columns()}, "application/json")]
 )
-def test_limits_and_who_may(client_of, owner, stranger, model, settings, body):
+def test_limits_and_permissions(client_of, owner, stranger, model, settings, body):
     assert post(client_of(stranger), model, *body).status_code == 404
     assert post(client_of(), model, *body).status_code == 401
     settings.MAX_PREDICT_ROWS = 39
@@ -188,7 +188,7 @@ def test_a_dictionary_that_unpacks_to_very_much_is_refused(client_of, owner, mod
     assert (answer.status_code, "unpacks to more than" in answer.json()["detail"]) == (413, True)
 
 
-def test_texts_as_polars_writes_them(client_of, owner, model, expected):
+def test_texts_match_polars(client_of, owner, model, expected):
     out = io.BytesIO()
     polars.from_arrow(pa.ipc.open_stream(arrow()).read_all()).write_ipc_stream(out)
     assert "string_view" in str(pa.ipc.open_stream(out.getvalue()).schema)

@@ -41,7 +41,7 @@ def test_each_flip_is_an_answer_of_predict(model, client_of, owner):
     assert found["measured_on"]
 
 
-def test_what_may_not_change_stays(model, client_of, owner):
+def test_immutable_columns_stay(model, client_of, owner):
     never = dict.fromkeys([c.name for c in model_file(model).tree.schema], "never")
     (record,) = explain(client_of(owner), model, {"rows": [ROW], "change": never}).json()["explanations"]
     assert record["flip"] is None

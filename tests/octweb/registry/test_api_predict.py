@@ -180,7 +180,7 @@ def test_300_malformed_bodies_never_break_the_server(model, client_of, owner):
     assert seen == {200, 400, 422}
 
 
-def test_values_in_the_form_of_a_messy_file_predict_as_plain_numbers_do():
+def test_values_formatted_as_in_messy_file_predict_as_numbers():
     from trainer.data.parsing.values import plain_values
 
     reading = {

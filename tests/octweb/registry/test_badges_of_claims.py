@@ -57,5 +57,5 @@ def test_page_of_proved_subtrees_calls_nothing_optimal(client, register, owner, 
         ({}, ""),
     ],
 )
-def test_scope_is_said_in_plain_words(certificate, words):
+def test_scope_is_stated_in_plain_words(certificate, words):
     assert plain_scope(certificate) == words

@@ -98,7 +98,7 @@ def test_a_pmml_file_becomes_a_draft_is_reviewed_and_served(
 
 
 @pytest.mark.one_database
-def test_our_own_file_keeps_its_tree_and_leaves_its_claims_behind(read_here, dataset, pmml, client_of, owner):
+def test_imported_octweb_file_keeps_tree_and_drops_claims(read_here, dataset, pmml, client_of, owner):
     first = importing.import_tree(owner=owner, file=io.BytesIO(pmml), source_name="a.pmml", dataset=dataset)
     forged = json.loads(first.document)
     forged["method"] = "exact"

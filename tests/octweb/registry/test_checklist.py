@@ -59,7 +59,7 @@ def finish(job, **values):
     type(job).objects.filter(pk=job.pk).update(status=RunStatus.SUCCEEDED, **values)
 
 
-def test_all_items_are_there_in_their_order(register, data):
+def test_all_items_are_listed_in_order(register, data):
     assert list(items(fitted(register, data))) == list(TITLES)
 
 

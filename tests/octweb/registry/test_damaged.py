@@ -54,7 +54,7 @@ def test_lists_and_administration_stay_and_say_it(damaged, client, owner, staff)
     assert "Restore it from a backup" in page.content.decode()
 
 
-def test_what_needs_the_tree_says_what_happened(damaged, client_of, owner):
+def test_pages_of_damaged_model_report_the_damage(damaged, client_of, owner):
     api = client_of(owner)
     name = damaged.family.name
     row = {"rows": [{}]}
@@ -70,7 +70,7 @@ def test_what_needs_the_tree_says_what_happened(damaged, client_of, owner):
     assert (entry["state"], entry["reason"]) == ("UNAVAILABLE", "its stored document was damaged or changed")
 
 
-def test_its_page_says_so_and_is_no_server_error(damaged, client, owner):
+def test_damaged_model_page_reports_damage(damaged, client, owner):
     client.force_login(owner)
     client.raise_request_exception = False
     page = client.get(reverse("registry:detail", args=[damaged.pk]))

@@ -86,7 +86,7 @@ def test_a_wanted_class_that_is_the_answer_already(files):
     assert found[0]["no_flip"] == "The answer is already no."
 
 
-def test_rows_that_did_not_train_the_model_are_said_to_be_what_changes_are_measured_on(files, tmp_path):
+def test_explanation_names_foreign_rows_as_unit_source(files, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("age,colour\n41.5,blue\n,red\n")
     found, notes = explain(files[0], str(other))
@@ -104,7 +104,7 @@ def test_a_cost_takes_the_place_of_the_unit(files, tmp_path):
     assert found[0]["flip"]["distance"] == pytest.approx(2 * (45.1 - 41.5))
 
 
-def test_the_smallest_total_is_another_change_than_the_fewest_columns(tmp_path):
+def test_smallest_total_differs_from_fewest_columns(tmp_path):
     """41 years more are enough; 6 of height and 6 of weight together cost less."""
     names = ("age", "height", "weight")
     schema = tuple(ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in names)
@@ -150,6 +150,6 @@ def test_the_smallest_total_is_another_change_than_the_fewest_columns(tmp_path):
         (("--cost", "colour=2"), "no cost per unit"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(files, more, words):
+def test_impossible_values_are_refused_in_words(files, more, words):
     with pytest.raises(CommandError, match=words):
         explain(*files, *more)

@@ -54,6 +54,6 @@ def test_one_html_file_names_no_address_and_says_what_is_claimed(file, tmp_path)
     assert '<link rel="stylesheet"' not in text
 
 
-def test_what_cannot_be_read_is_refused(tmp_path):
+def test_unreadable_file_is_refused(tmp_path):
     with pytest.raises(CommandError):
         call_command("export", str(tmp_path / "none.json"), "--to", "c")

@@ -39,7 +39,7 @@ def scene_of(model, user):
 
 
 @pytest.mark.one_database
-def test_money_of_a_trained_cost_is_beside_the_best_single_answer(table, owner, client):
+def test_cost_of_tree_is_shown_beside_best_constant_answer(table, owner, client):
     model = trained_on(table, owner, costs="bad>good=5; good>bad=0.2*first", cost_unit="EUR")
     scene = scene_of(model, owner)
     money = performance.money(scene)
@@ -108,6 +108,6 @@ def test_model_with_costs_is_counted_again_on_its_page(table, owner):
 
 
 @pytest.mark.one_database
-def test_model_with_balanced_classes_is_counted_again_on_its_page(table, owner):
+def test_balanced_model_is_recounted_on_its_page(table, owner):
     found = check_claim(trained_on(table, owner, method="exact", class_weight="balanced"))
     assert found.agrees, found.sentence

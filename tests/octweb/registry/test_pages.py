@@ -117,9 +117,7 @@ def test_checked_again_from_the_file(register, dataset, cart_document):
 
 
 @pytest.mark.one_database
-def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_disk(
-    register, dataset, monkeypatch, settings
-):
+def test_large_table_is_read_by_other_process_and_stays_on_disk(register, dataset, monkeypatch, settings):
     model = register(dataset=dataset)
     here = rows.rows_of(model)
     rows._read_rows.cache_clear()
@@ -325,7 +323,7 @@ def test_compare_names_ties_intervals_and_base_rate(client, register, dataset, o
 
 
 @pytest.mark.one_database
-def test_trees_without_unseen_rows_are_compared_without_an_empty_chart(client, register, dataset, owner):
+def test_comparison_without_unseen_rows_has_no_empty_chart(client, register, dataset, owner):
     register(document=trained("cart"), dataset=dataset, title="Not tried")
     client.force_login(owner)
     assert "Accuracy and size" not in client.get("/models/compare/").content.decode()
@@ -342,7 +340,7 @@ def test_downloads_of_the_page(client, model, owner, stranger):
 
 
 @pytest.mark.one_database
-def test_sizes_that_are_not_settled_are_named_beside_the_frontier(register, client, owner):
+def test_unsettled_sizes_are_listed_beside_the_frontier(register, client, owner):
     document = trained("exact", depth=2, max_leaves=4)
     client.force_login(owner)
     page = client.get(f"/models/{register(document=document).pk}/?mode=proof").content.decode()
@@ -353,7 +351,7 @@ def test_sizes_that_are_not_settled_are_named_beside_the_frontier(register, clie
     assert "with 3 leaves at most 41 rows can be correct, with 4 leaves at most 44 rows" in " ".join(page.split())
 
 
-def test_the_frontier_of_leaves_and_the_optimal_trees_are_on_the_page(register, client_of, client, owner, stranger):
+def test_page_shows_leaf_frontier_and_optimal_trees(register, client_of, client, owner, stranger):
     model = register(document=trained("exact", depth=2, max_leaves=4))
     url = f"/api/v1/models/{model.pk}/figures/leaf-frontier/"
     figure = client_of(owner).get(url).json()

@@ -47,7 +47,7 @@ def test_rows_with_a_gap_stay_in_their_place(files):
     assert rows[0]["label"] and rows[2]["label"]  # noqa: PT018
 
 
-def test_what_cannot_be_read_is_said_in_one_line(files):
+def test_unreadable_file_is_reported_in_one_line(files):
     (files / "data.csv").write_text("a,b\n1,2\n")
     with pytest.raises(CommandError, match="width"):
         call_command("predict", str(files / "model.json"), str(files / "data.csv"))
@@ -74,7 +74,7 @@ def test_rows_are_explained_when_asked_as_by_explain(files, capsys):
     assert sum(bool(row["flip"]) for row in rows) > 50
 
 
-def test_what_does_not_explain_is_refused(files, tmp_path):
+def test_options_for_explanations_alone_are_refused(files, tmp_path):
     model = str(files / "model.json")
     data = str(files / "data.csv")
     with pytest.raises(CommandError, match="Add --explain"):

@@ -12,7 +12,7 @@ from trainer.tree.file import ModelFile, read_model, write
 from trainer.tree.idle import idle_questions, pruned
 
 
-def test_the_smaller_model_is_written_and_its_leaves_are_told(tmp_path):
+def test_smaller_model_is_written_and_its_size_printed(tmp_path):
     for seed in range(12):
         tree, matrix = random_tree(seed)
         model = ModelFile(tree=tree)

@@ -74,7 +74,7 @@ def test_a_visitor_of_the_demo_has_a_limit(grown, settings, client_of, table):  
         import_tree(owner=visit.user, file=io.BytesIO(b"{}"), source_name="tree.json", dataset=grown.dataset)
 
 
-def test_those_who_may_only_read_are_not_offered_it(grown, owner, stranger, client):
+def test_readers_are_not_offered_pruning(grown, owner, stranger, client):
     actions.share(grown, by=owner, username=stranger.username, level="read")
     client.force_login(stranger)
     page = client.get(f"/models/{grown.pk}/?mode=tree&node=0&tab=below").content.decode()

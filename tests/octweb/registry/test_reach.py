@@ -52,7 +52,7 @@ def dataset(owner, media, rows):
     return made
 
 
-def test_a_model_with_a_frontier_shows_every_pair_and_asks_for_a_run(client, register, dataset, owner, rows):
+def test_frontier_lists_every_pair_and_offers_a_run(client, register, dataset, owner, rows):
     document = _trained(rows, frontier=True)
     model = register(document=document, dataset=dataset)
     points = points_of(document["certificate"])
@@ -92,9 +92,7 @@ def test_a_new_run_is_on_the_rows_and_columns_of_the_frontier(
     assert (form["p_select"].value(), form["p_seed"].value()) == ("cart", "7")
 
 
-def test_a_file_of_an_unfinished_frontier_draws_its_bounds_and_an_older_file_none(
-    client, register, dataset, owner, rows
-):
+def test_unfinished_frontier_draws_bounds_unless_file_is_old(client, register, dataset, owner, rows):
     document = deepcopy(_trained(rows, frontier=True))
     kept = next(e for e in document["certificate"]["evidence"] if e["kind"] == "frontier")
     kept["pairs"] = [[tp, tn, tn + (i == 1)] for i, (tp, tn, _) in enumerate(kept["pairs"])]
@@ -127,9 +125,7 @@ def test_the_goal_is_named_and_checked_again_from_the_file(client, register, dat
     assert "sensitivity at least 0.9" in client.get(f"/models/{model.pk}/?mode=proof").content.decode()
 
 
-def test_the_form_shows_the_frontier_of_the_data_set_and_takes_a_constraint_along(
-    client, register, dataset, owner, rows
-):
+def test_form_shows_frontier_and_adopts_chosen_constraint(client, register, dataset, owner, rows):
     form = f"/runs/new/?dataset={dataset.pk}&method=odt&p_sensitivity=0.875"
     client.force_login(owner)
     before = client.get(form).content.decode()

@@ -88,7 +88,7 @@ def test_rows_are_counted_as_one_by_one(second, served):
         assert (e["called"], e["actual"]) == ("row", model_file(second).tree.classes[rows.codes[place]])
 
 
-def test_unseen_rows_that_the_served_version_learned_from_are_said_to_favour_it(client, register, owner, staff):
+def test_overlap_with_training_of_served_version_is_reported(client, register, owner, staff):
     file = io.BytesIO(CSV.encode())
     data = datasets.create(owner=owner, file=file, source_name="a.csv", name="A", target="class")
     model, same = (trained_on(register, data, depth) for depth in (1, 2))
@@ -115,7 +115,7 @@ def test_history_says_that_earlier_version_saw_unseen_rows(client, register, own
     assert f"Version 1 was trained on {rows.learned} of these unseen rows, which favours it." in words
 
 
-def test_the_history_tells_asking_back_from_taking_back(second, staff, owner):
+def test_history_distinguishes_return_from_withdrawal(second, staff, owner):
     actions.ask_back(second, by=staff, reason="Which counters?")
     assert second.events.last().step == "Asked back"
     second.events.update(by=owner)
@@ -129,7 +129,7 @@ def trained_on(register, dataset, depth, held_out=0.25):  # noqa: F811
     return register(dataset=dataset, document=result.model.to_json())
 
 
-def test_a_model_of_newer_data_is_compared_with_the_served_one_on_these_data(client, register, owner, staff):
+def test_newer_model_is_compared_with_served_one_on_its_data(client, register, owner, staff):
     head, *lines = CSV.strip().split("\n")
     first = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="a.csv", name="A", target="class")
     more = io.BytesIO("\n".join([head, *lines, *lines[::3]]).encode())
@@ -219,7 +219,7 @@ def test_a_version_that_is_served_is_served_again_without_a_step(staff, served):
     assert served.events.count() == steps
 
 
-def test_who_approved_is_not_who_served(owner, staff, second):
+def test_approver_and_publisher_are_recorded_separately(owner, staff, second):
     actions.approve(second, by=staff, reason="Shorter.", publish=False)
     actions.publish(second, by=owner)
     said = about(ModelDossier(model=second, owner=owner, said={}))
@@ -272,7 +272,7 @@ def test_a_served_name_needs_a_letter_or_a_digit(client, staff, second, served):
     assert "pattern=" not in page.content.decode()  # a browser would refuse such a name without giving a reason
 
 
-def test_a_rejected_model_says_who_why_and_how_to_ask_again(client, staff, owner, second):
+def test_rejected_model_states_reviewer_reason_and_next_step(client, staff, owner, second):
     actions.reject(second, by=staff, reason="Too many are missed.")
     client.force_login(owner)
     banner = client.get(f"/models/{second.pk}/").content.decode().split('<p class="banner bad">')[1].split("</p>")[0]
@@ -281,7 +281,7 @@ def test_a_rejected_model_says_who_why_and_how_to_ask_again(client, staff, owner
     assert f'href="/models/{second.pk}/review/#decide">Say what has changed and ask again' in banner
 
 
-def test_the_first_page_says_what_came_back_until_it_is_asked_again(client, staff, owner, second):
+def test_home_shows_rejection_until_approval_is_requested_again(client, staff, owner, second):
     def back(user):
         client.force_login(user)
         return [(e.model_id, e.after, e.reason) for e in client.get("/").context["back"]]

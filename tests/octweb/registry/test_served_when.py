@@ -105,7 +105,7 @@ def test_api_names_version_file_and_records(client_of, stranger, two):
     assert (now["version"], now["until"]) == (2, None)
 
 
-def test_api_refuses_what_nobody_served(client, client_of, stranger, two):
+def test_api_refuses_names_never_served(client, client_of, stranger, two):
     early = served_periods(NAME)[0].since - timedelta(days=1)
     answer = client_of(stranger).get(address(early))
     assert answer.status_code == 404
@@ -145,7 +145,7 @@ def test_changed_model_file_answers_nothing(client_of, owner, two):
     assert client_of(owner).post(address(begin), {"rows": [ROW]}, format="json").status_code == 409
 
 
-def test_page_tells_the_version_and_all_times(client, stranger, two):
+def test_page_shows_version_and_all_times(client, stranger, two):
     client.force_login(stranger)
     moment = timezone.localtime(served_periods(NAME)[0].since - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
     page = client.get(f"/models/{NAME}/on/").content.decode()

@@ -16,7 +16,7 @@ EXAMPLES = json.loads(Path(__file__).with_suffix("").with_name("typed_numbers.js
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: f"{e['text']}|{e['unit']}|{e['decimal_comma']}")
-def test_numbers_are_read_as_they_are_meant_or_stay_text(example):
+def test_ambiguous_numbers_stay_text(example):
     found = typed_number(example["text"], unit=example["unit"], decimal_comma=example["decimal_comma"])
     assert found == (example["text"] if example["number"] is None else example["number"])
 

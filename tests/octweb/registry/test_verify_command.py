@@ -40,7 +40,7 @@ def test_a_file_that_is_no_model_is_refused_in_one_line(files):
         call_command("verify", str(files / "model.json"), str(files / "data.csv"))
 
 
-def test_what_cannot_be_judged_has_its_json_too(files, capsys):
+def test_unjudgeable_file_has_json_output_too(files, capsys):
     with pytest.raises(CommandError):
         call_command("verify", str(files / "model.json"), str(files / "gone.csv"), json=True)
     record = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
@@ -50,7 +50,7 @@ def test_what_cannot_be_judged_has_its_json_too(files, capsys):
     assert "gone.csv" in claim["detail"]
 
 
-def test_a_report_ends_with_status_0_unless_a_verdict_is_required(files):
+def test_verify_exits_0_unless_a_verdict_is_required(files):
     """The verdict on `cart` is *recounted*, because it claims nothing that needs a proof."""
     names = (str(files / "model.json"), str(files / "data.csv"))
     report = files / "report.json"

@@ -263,7 +263,7 @@ def test_the_rows_of_a_cell_come_with_their_paths(table, owner, client):
 
 
 @pytest.mark.one_database
-def test_without_held_out_rows_no_training_number_stands_in_their_place(table, owner, client):
+def test_training_figures_never_replace_missing_unseen_ones(table, owner, client):
     model = trained_on(table, owner, share=0.0)
     scene = scene_of(model, owner)
     assert performance.parts_of(scene) == ["training"]
@@ -293,7 +293,7 @@ PLACES = [
 @pytest.mark.one_database
 @pytest.mark.parametrize("reader", ["shared with", "owner without data"])
 @pytest.mark.parametrize("made", [{}, {"share": 0.0, "folds": 3}])
-def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, owner, stranger, client, reader, made):
+def test_page_is_complete_for_users_without_access_to_rows(table, owner, stranger, client, reader, made):
     model = trained_on(table, owner, **made)
     actions.share(model, by=owner, username=stranger.username, level="read")
     if reader == "owner without data":
@@ -312,7 +312,7 @@ def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, own
 
 
 @pytest.mark.one_database
-def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, owner):
+def test_calibration_compares_training_shares_with_unseen_rows(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     points = performance.calibration(scene)
     for p in points:
@@ -395,7 +395,7 @@ def test_the_range_in_which_hardly_more_rows_are_wrong(wrong, at, ends, words):
     assert found == (ends and {"from": ends[0], "to": ends[1], "words": words})
 
 
-def test_a_curve_of_many_values_keeps_the_fewest_wrong_rows_and_the_threshold_of_the_tree():
+def test_thinned_curve_keeps_minimum_and_threshold_of_tree():
     wrong = np.random.default_rng(1).permutation(5000)
     costs = costs_of(wrong, at=3210)
     few = costs.thinned(100)
@@ -478,7 +478,7 @@ def test_modes_and_tabs_have_names_of_their_own_and_templates():
 
 
 @pytest.mark.one_database
-def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, owner):
+def test_codes_beside_question_link_to_column_editor(client, owner):
     """The link exists until the codes are declared, and opens a form that proposes them."""
     lines = [f"{(-9, -8, 3, 5, 20, 30)[i % 6]},{i % 7},{'good' if i % 6 > 3 else 'bad'}" for i in range(120)]
     file = io.BytesIO(("a & b,other,answer\n" + "\n".join(lines) + "\n").encode())
@@ -500,7 +500,7 @@ def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, own
     assert "Ask for them separately" not in again
 
 
-def test_a_smaller_tree_that_does_as_well_on_the_same_unseen_rows_is_named(table, owner, stranger, client):
+def test_equally_good_smaller_tree_is_suggested(table, owner, stranger, client):
     large = trained_on(table, owner, depth=6, min_leaf=1)
     assert smaller_model(scene_of(large, owner)) is None
     other_rows = trained_on(table, owner, depth=1, seed=7)
@@ -559,7 +559,7 @@ def test_groups_by_ranks_have_the_words(owner):
         assert [g["label"] for g in groups.groups(scene, column, "training")["groups"]] == names
 
 
-def test_groups_by_columns_without_training_are_read_like_the_table(owner):
+def test_group_columns_outside_training_parse_like_the_table(owner):
     """The columns that the training left out have ranks, dates, prices and truths, like features."""
     days = [f"{11 + 11 * (i % 2)}.{1 + i % 3:02d}.202{i // 200}" for i in range(400)]
     lines = [

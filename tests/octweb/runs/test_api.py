@@ -144,7 +144,7 @@ def test_an_unfinished_run_cannot_be_deleted(api, run):
     assert api.delete(f"/api/v1/runs/{run['id']}/").status_code == 204
 
 
-def test_others_see_nothing(stranger, staff, run):
+def test_others_get_404(stranger, staff, run):
     urls = [
         f"/api/v1/runs/{run['id']}/",
         f"/api/v1/runs/{run['id']}/progress/",

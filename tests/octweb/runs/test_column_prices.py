@@ -25,7 +25,7 @@ from trainer.training.run import train as train_request
 
 @pytest.mark.parametrize("method", [["--method=exact", "--bins=4"], ["--method=exact-numeric"]])
 @pytest.mark.parametrize("costs", [[], ["--cost=no>yes=5", "--cost-unit=EUR"]])
-def test_train_says_who_pays_and_verify_proves_it(capsys, csv_file, tmp_path, costs, method):
+def test_train_states_unit_of_costs_and_verify_proves_it(capsys, csv_file, tmp_path, costs, method):
     model = tmp_path / "model.json"
     asked = ["--column-price=width=0.02", "--column-price=colour=0.01", f"--output={model}", *method, *costs]
     out = train(capsys, csv_file, *asked)

@@ -83,7 +83,7 @@ def test_a_converted_file_is_verified_and_predicts(folder, source, arguments):
     assert record["n"] == 120
 
 
-def test_without_rows_the_file_claims_nothing(folder):
+def test_file_without_rows_has_no_claims(folder):
     _, record = convert(
         folder, "model.txt", "--output", folder / "out.json", "--classes", "no,yes", "--target", "edible"
     )

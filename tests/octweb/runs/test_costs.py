@@ -284,7 +284,7 @@ def test_form_takes_rewards_but_not_beside_costs(owner, dataset):
 
 
 @pytest.mark.parametrize("command", ["train", "complete", "frontier", "good-trees", "evaluate"])
-def test_class_weights_beside_costs_are_refused_with_a_way_out(command, data, capsys):
+def test_class_weights_with_costs_are_refused_with_advice(command, data, capsys):
     own = {"good-trees": ["--slack=0.1"], "evaluate": ["--folds=2"]}.get(command, [])
     asked = [str(data), "--target=class", "--method=exact", "--set=class_weight=balanced", "--cost=yes>no=5", *own]
     with pytest.raises(CommandError) as refused:

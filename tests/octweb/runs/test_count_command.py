@@ -124,7 +124,7 @@ def test_bad_input_is_refused_in_one_line(tmp_path, table, arguments, code, word
 
 
 @pytest.mark.slow
-def test_a_count_that_is_killed_goes_on(tmp_path):
+def test_killed_count_resumes(tmp_path):
     rows = random_rows(np.random.default_rng(2), classes=3)
     big = [rows[0], *(rows[1 + i % (len(rows) - 1)] for i in range(60_000))]
     for i in range(4):

@@ -34,7 +34,7 @@ def test_runs_that_have_finished_move_the_estimate(owner, dataset):
     assert "4 earlier runs on these data" in after.source
 
 
-def test_the_spread_shrinks_with_runs_that_agree_and_not_with_those_that_differ():
+def test_spread_shrinks_only_with_agreeing_runs():
     alone = correct_estimate(0.5, [])
     assert alone == (0.0, 0.5)
     assert correct_estimate(0.5, [(0.2, 3.0)] * 5)[1] < 0.5

@@ -142,7 +142,7 @@ def test_a_cluster_gives_the_records_of_one_process(capsys, files):
     ]
 
 
-def test_a_cluster_that_is_not_there_is_said(capsys, files, monkeypatch):
+def test_missing_cluster_is_reported(capsys, files, monkeypatch):
     pytest.importorskip("distributed", reason="requirements-hosts.txt is not installed")
     monkeypatch.setattr("trainer.cli.evaluate.CONNECT_SECONDS", 1)
     with pytest.raises(CommandError, match="no dask scheduler"):
@@ -167,7 +167,7 @@ def test_rows_held_out_and_the_tree_on_the_others(capsys, files, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["cart", "bivariate"])
-def test_a_model_of_all_rows_has_its_folds_as_after_a_training_with_folds(capsys, files, tmp_path, method):
+def test_model_of_all_rows_has_same_folds_as_train_with_folds(capsys, files, tmp_path, method):
     model, other, state = (tmp_path / name for name in ("model.json", "other.json", "state.jsonl"))
     options = [f"--method={method}", "--depth=2", f"--state={state}", f"--model={model}"]
     evaluate(capsys, files[0], *options)

@@ -107,7 +107,7 @@ def test_a_method_picked_by_hand_stays_until_an_answer_changes(state):
     assert state(sure="quick")["method"].id == "cart"
 
 
-def test_nothing_that_was_typed_is_lost(state):
+def test_typed_values_are_kept(state):
     state(p_min_leaf="7", p_depth="4")
     context = state(method="binoct")
     assert context["form"]["p_depth"].value() == "4"
@@ -115,7 +115,7 @@ def test_nothing_that_was_typed_is_lost(state):
     assert state(method="cart")["form"]["p_min_leaf"].value() == "7"
 
 
-def test_what_is_typed_stays_if_it_is_the_default_of_a_method_on_the_way(state):
+def test_typed_value_survives_if_it_equals_a_passing_default(state):
     assert state(p_depth="2")["method"].id == "exact-numeric"
     assert get("exact-numeric").parameter("depth").default == 2
     state(sure="quick")
@@ -131,7 +131,7 @@ def test_a_default_of_a_method_on_the_way_is_not_taken_for_typed(state):
     assert shown["form"]["p_bins"].value() == ""  # as many thresholds as can be proved soon
 
 
-def test_an_untouched_default_becomes_the_default_of_the_new_method(state):
+def test_untouched_field_takes_default_of_new_method(state):
     assert state(method="flowoct")["form"]["p_depth"].value() == "2"
     assert state(method="cart")["form"]["p_depth"].value() == "4"
 
@@ -182,7 +182,7 @@ def test_pickers_become_the_constraints_of_the_run(browser, state):
     assert parameters["forbidden_pairs"] == "width + height"
 
 
-def test_every_constraint_on_the_form_goes_with_the_others(browser, state):
+def test_all_constraints_of_the_form_combine(browser, state):
     data = state.data | {"p_fairness": "parity", "p_fairness_column": "colour", "p_forbidden": ["width"]}
     assert browser.post(reverse("runs:new"), data).status_code == 302
     parameters = TrainingRun.objects.get().parameters
@@ -217,7 +217,7 @@ def test_the_words_say_depth_thresholds_limit_and_constraints(dataset):
         assert words in text, (words, text)
 
 
-def test_a_table_without_numbers_is_asked_about_its_own_categories(browser, owner):
+def test_table_without_numbers_offers_category_questions(browser, owner):
     text = "fur,tail,class\n" + "".join(f"{'ab'[i % 2]},{'yn'[i % 3 > 0]},{'pq'[i % 2]}\n" for i in range(60))
     votes = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="v.csv", target="class")
     context = browser.get(reverse("runs:new"), {"dataset": votes.pk}).context
@@ -238,7 +238,7 @@ def test_the_words_say_how_many_leaves_the_chosen_depth_gives(depth, most, words
 
 
 @pytest.mark.parametrize("name", ["cart", "oc1", "bivariate"])
-def test_a_penalty_that_changes_no_tree_is_not_said_to_and_not_asked_first(dataset, name):
+def test_ineffective_penalty_is_not_shown_first(dataset, name):
     method = get(name)
     form = forms.RunForm(user=None, dataset=dataset, method=method)
     assert [f.name for f in form.size_fields()] == ["p_depth", "p_min_leaf", "p_time_limit"]
@@ -296,7 +296,7 @@ def test_ranges_in_words(low, high, limit, words):
         ({"recall": "yes: 0.9"}, {"best": None, "best_of": None}, None),
     ],
 )  # fmt: skip
-def test_what_can_be_reached_becomes_settings(owner, dataset, parameters, summary, changed):
+def test_reachable_values_become_settings(owner, dataset, parameters, summary, changed):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
     run.parameters = parameters
     run.status = RunStatus.FAILED
@@ -306,7 +306,7 @@ def test_what_can_be_reached_becomes_settings(owner, dataset, parameters, summar
     assert (found and found.parameters) == (changed and parameters | changed)
 
 
-def test_recalls_are_said_as_percentages_with_every_digit(owner, dataset):
+def test_recalls_are_printed_as_exact_percentages(owner, dataset):
     asked = {"recall": "yes: 0.99; no: 1"}
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
     run.parameters = asked
@@ -318,7 +318,7 @@ def test_recalls_are_said_as_percentages_with_every_digit(owner, dataset):
     assert name == "Small, Exact search, depth 2, least recall yes 99\u202f%; no 100\u202f%"
 
 
-def test_folds_say_how_many_trainings_they_are(browser, state):
+def test_folds_state_their_number_of_trainings(browser, state):
     data = state.data | {"evaluation": "folds", "folds": 2, "p_time_limit": "10"}
     words = browser.post(reverse("runs:advice"), data).content.decode()
     assert "3 trainings of up to 10:00\u202fmin each" in words

@@ -36,7 +36,7 @@ def run(owner, dataset):
 @pytest.mark.slow
 @pytest.mark.one_database
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
-def test_the_form_shows_what_the_method_takes_and_nothing_else(browser, dataset, method):
+def test_form_shows_only_parameters_of_the_method(browser, dataset, method):
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": method.id})
     assert page.status_code == 200
     assert not re.search(r"leaves\s*<span class=\"unit\">leaves", page.content.decode()), "a unit is not said twice"
@@ -56,7 +56,7 @@ def test_start_queues_a_run(browser, dataset):
 
 
 @pytest.mark.one_database
-def test_what_is_solved_is_said_in_words(browser, owner, dataset):
+def test_solved_problem_is_described_in_words(browser, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cut-h", parameters={"balanced": True})
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert "<dt>Balanced</dt><dd>yes</dd>" in text
@@ -84,7 +84,7 @@ def test_run_page_names_all_unseen_rows(browser, owner, dataset, asked, words):
     )
 
 
-def test_a_bad_value_is_said_at_its_field(browser, dataset):
+def test_invalid_value_is_reported_at_its_field(browser, dataset):
     form = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": "cart"}).context["form"]
     data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
     data |= {"dataset": dataset.pk, "method": "cart", "evaluation": "none", "p_depth": "99"}
@@ -102,7 +102,7 @@ def test_the_form_begins_with_a_method_that_proves_and_is_fast(browser, dataset)
 
 
 @pytest.mark.one_database
-def test_a_name_that_is_not_in_the_data_is_said_at_its_field_before_anything_is_queued(browser, dataset):
+def test_unknown_name_is_refused_at_its_field_before_queueing(browser, dataset):
     form = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": "bendoct"}).context["form"]
     data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
     data |= {
@@ -176,7 +176,7 @@ def test_chart_and_incumbent_tree(browser, run):
 
 
 @pytest.mark.one_database
-def test_a_tree_without_an_objective_is_the_best_so_far_all_the_same(browser, run):
+def test_tree_without_objective_is_shown_as_best_so_far(browser, run):
     """Greedy methods report trees before an objective, so the page must not say that there is none."""
     record = {"t": 1.0, "phase": "grow", "leaves": 2, "correct": 1100}
     record |= {"tree": [{"label": 0, "counts": [1000, 500]}], "columns": [], "classes": ["no", "yes"]}
@@ -192,7 +192,7 @@ def test_a_tree_without_an_objective_is_the_best_so_far_all_the_same(browser, ru
 
 
 @pytest.mark.one_database
-def test_the_chart_of_a_running_search_goes_on_to_now(browser, run):
+def test_chart_of_running_search_extends_to_now(browser, run):
     record = {"t": 5.0, "phase": "search", "incumbent": 0.5, "bound": 1.0}
     received = (timezone.now() - timedelta(seconds=60)).isoformat()
     TrainingRun.objects.filter(pk=run.pk).update(
@@ -207,7 +207,7 @@ def test_the_chart_of_a_running_search_goes_on_to_now(browser, run):
 
 
 @pytest.mark.one_database
-def test_the_clock_of_a_search_stands_while_the_folds_are_trained(browser, run):
+def test_search_clock_stops_while_folds_are_trained(browser, run):
     """Page, chart and certificate state 5 seconds of search, although folds take another minute."""
     record = {"t": 3.0, "phase": "search", "incumbent": 0.5, "bound": 1.0}
     records = [record, record | {"t": 5.0, "phase": "check"}, record | {"t": 65.0, "phase": "fold 2 of 10"}]
@@ -303,7 +303,7 @@ def test_the_page_says_what_the_objective_is(browser, owner, dataset, method, gi
 
 
 @pytest.mark.one_database
-def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, owner, dataset):
+def test_infeasible_recalls_are_answered_with_reachable_ones(browser, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={})
     run.method = "odt"
     run.parameters = {"sensitivity": 0.95, "specificity": 0.9, "depth": 2}
@@ -323,7 +323,7 @@ def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, 
 
 
 @pytest.mark.one_database
-def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, owner, dataset):
+def test_infeasible_constraints_do_not_count_as_failure(browser, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={})
     run.status = "failed"
     run.error = "No tree satisfies the constraints. Both recalls can be reached together if each is lowered by 5 percentage points."
@@ -351,7 +351,7 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     assert '<details class="card log" open>' in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
 
 
-def test_a_look_without_news_reads_no_record_and_a_run_without_records_asks_for_none(browser, run):
+def test_poll_without_new_records_reads_none(browser, run):
     address = reverse("runs:live", args=[run.pk])
 
     def looked(seen):

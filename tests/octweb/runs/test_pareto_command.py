@@ -71,14 +71,14 @@ def test_a_bad_value_is_refused(rows):
         run(str(rows), "--target=y", "--depth=77")
 
 
-def test_a_folder_that_is_not_there_is_refused_before_the_search(rows, tmp_path, monkeypatch):
+def test_missing_folder_is_refused_before_the_search(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(pareto, "train", lambda *_, **__: pytest.fail("a search whose model could not be written"))
     with pytest.raises(CommandError, match="does not exist or cannot be written to") as refused:
         run(str(rows), *ARGUMENTS, f"--output={tmp_path / 'missing' / 'model.json'}")
     assert refused.value.returncode == 2
 
 
-def test_what_was_left_out_in_reading_is_noted(rows):
+def test_omitted_columns_are_noted(rows):
     rows.write_text(rows.read_text() + ",1,yes\n")
     notes = StringIO()
     call_command("pareto", str(rows), *ARGUMENTS, "--missing=drop", stdout=StringIO(), stderr=notes)

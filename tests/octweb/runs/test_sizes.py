@@ -94,7 +94,7 @@ def test_click_without_a_number_of_leaves_is_not_found(client, owner, noisy, lea
     assert client.post(f"/models/{run.model.pk}/sizes/", {"leaves": leaves}).status_code == 404
 
 
-def test_click_on_a_size_that_was_not_tried_starts_nothing(client, owner, noisy):
+def test_click_on_untried_size_starts_no_run(client, owner, noisy):
     run = trained(owner, noisy)
     client.force_login(owner)
     answer = client.post(f"/models/{run.model.pk}/sizes/", {"leaves": "7777"}, follow=True)

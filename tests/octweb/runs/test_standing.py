@@ -101,7 +101,7 @@ def test_question_is_best_only_if_its_bound_says_so(bound, words):
     assert ("Each question is the best" in text) == (bound == 2.0)
 
 
-def test_no_tree_of_random_searches_has_more_rows_than_said():
+def test_no_random_tree_exceeds_stated_bound():
     chance = random.Random(7)
     for _ in range(300):
         rows = chance.randint(5, 60)

@@ -50,7 +50,7 @@ def test_a_child_beyond_its_memory_is_killed_with_a_reason(supervised, monkeypat
 
 
 @pytest.mark.one_database
-def test_a_training_that_is_killed_for_its_memory_keeps_the_last_tree_that_it_reported(supervised, monkeypatch):
+def test_training_killed_for_memory_keeps_last_reported_tree(supervised, monkeypatch):
     run, supervisor = supervised
     real = supervisor._reason_to_stop
 
@@ -74,7 +74,7 @@ def test_a_training_that_is_killed_for_its_memory_keeps_the_last_tree_that_it_re
 
 
 @pytest.mark.one_database
-def test_a_tree_that_was_not_written_down_is_said_to_be_lost(supervised, monkeypatch):
+def test_unsaved_tree_is_reported_as_lost(supervised, monkeypatch):
     run, supervisor = supervised
     TrainingRun.objects.filter(pk=run.pk).update(summary={"note": "killed once before"})  # it is not tried again
     line = json.dumps({"t": 3.0, "phase": "search", "incumbent": 0.9, "leaves": 700})
@@ -85,7 +85,7 @@ def test_a_tree_that_was_not_written_down_is_said_to_be_lost(supervised, monkeyp
 
 
 @pytest.mark.one_database
-def test_a_stored_file_that_is_gone_is_said_in_words(supervised):
+def test_missing_stored_file_is_reported_in_words(supervised):
     run, supervisor = supervised
     Path(run.dataset.file.path).unlink()
     assert supervisor.run() == RunStatus.FAILED
@@ -112,7 +112,7 @@ def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, mon
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_the_first_report_is_told_at_once(supervised, monkeypatch):
+def test_first_report_is_passed_on_immediately(supervised, monkeypatch):
     run, supervisor = supervised
     monkeypatch.setattr(supervisors, "TICK_SECONDS", 600.0)
     seen = []
@@ -145,7 +145,7 @@ def make_deaf(supervisor, monkeypatch):
 
 
 @pytest.mark.one_database
-def test_who_stops_a_run_is_patient_with_it_and_reads_why_nothing_was_kept(supervised, monkeypatch, settings):
+def test_stopped_run_gets_grace_period_and_states_lost_tree(supervised, monkeypatch, settings):
     run, supervisor = supervised
     settings.WORKER_GRACE_SECONDS = 0.1
     assert [supervisor._grace(left) for left in (1000, 0.2, -5)] == pytest.approx(
@@ -193,7 +193,7 @@ def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dat
 
 
 @pytest.mark.parametrize("by", ["its worker", "the reaper"])
-def test_nobody_sees_a_run_that_is_given_back_without_its_task(supervised, monkeypatch, by):
+def test_requeued_run_always_has_its_task(supervised, monkeypatch, by):
     """Otherwise the reaper could queue the run a second time."""
     run, supervisor = supervised
     DBTaskResult.objects.all().delete()
@@ -223,7 +223,7 @@ def test_nobody_sees_a_run_that_is_given_back_without_its_task(supervised, monke
     assert DBTaskResult.objects.ready().count() == 1
 
 
-def test_the_next_attempt_begins_with_the_best_tree_of_the_one_before(owner, media, dataset):
+def test_next_attempt_starts_from_best_tree_of_previous_one(owner, media, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={"depth": 3})
     document = trained("cart", depth=2)
     for line, (share, depth) in enumerate([(0.6, 1), (0.9, 2)]):
@@ -260,7 +260,7 @@ def with_command(supervisor, monkeypatch, *command):
     monkeypatch.setattr(supervisor, "prepare", prepare)
 
 
-def test_a_child_killed_by_the_system_is_tried_again_once_with_a_note(owner, media, dataset, monkeypatch):
+def test_child_killed_by_system_is_retried_once_with_note(owner, media, dataset, monkeypatch):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
     ends = []
     for command in (("sh", "-c", "kill -9 $$"), None):
@@ -322,7 +322,7 @@ def test_killed_workers_leave_no_running_task_and_no_folder(owner, media, datase
 
 
 @pytest.mark.django_db
-def test_a_folder_that_disappears_meanwhile_does_not_stop_the_cleaning(tmp_path, monkeypatch):
+def test_cleanup_survives_a_disappearing_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(reaper.Process, "scratch", classmethod(lambda cls: tmp_path))
     (tmp_path / "gone").mkdir()
 
@@ -341,7 +341,7 @@ def finished(run):
 
 
 @pytest.mark.slow
-def test_a_model_that_was_renamed_gets_the_tree_of_the_same_run_as_its_next_version(owner, staff, dataset):
+def test_renamed_model_gets_tree_of_same_run_as_next_version(owner, staff, dataset):
     first = finished(actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 1}))
     registry.approve(registry.ask_for_approval(first.model, by=owner), by=staff)
     renamed = registry.publish(first.model, by=owner, name="Ward 5")

@@ -33,7 +33,7 @@ def bins(dataset, **values):
     return chosen_bins(dataset=dataset, method=EXACT, values=values)
 
 
-def test_deeper_trees_and_larger_tables_get_fewer_thresholds_each_with_its_reason(owner, wide):
+def test_deep_trees_and_large_tables_get_fewer_thresholds(owner, wide):
     found = [bins(wide, depth=depth) for depth in range(1, 8)]
     counts = [chosen.bins for chosen in found]
     assert counts == sorted(counts, reverse=True)
@@ -48,21 +48,21 @@ def test_deeper_trees_and_larger_tables_get_fewer_thresholds_each_with_its_reaso
     assert bins(wide, depth=3).bins < LADDER[0]
 
 
-def test_what_the_cost_model_does_not_know_gets_few(owner, wide):
+def test_unknown_methods_get_few_thresholds(owner, wide):
     for values in ({"recall": "a: 0.6"}, {"max_leaves": 4}, {"forbidden": "c1"}, {"max_columns": 2}):
         chosen = bins(wide, **values)
         assert (chosen.bins, "a limit makes the search longer" in chosen.why) == (LADDER[-1], True)
     assert bins(wide, recall="", max_leaves=None).bins == LADDER[0]
 
 
-def test_columns_of_few_values_get_no_more_than_they_have(owner, media):
+def test_columns_get_at_most_their_distinct_values(owner, media):
     text = "a,b,class\n" + "".join(f"{i % 2},{'xyz'[i % 3]},{'pq'[i % 2]}\n" for i in range(60))
     dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="few.csv", target="class")
     chosen = bins(dataset)
     assert (chosen.scheme, chosen.why) == (Scheme.ALL_THRESHOLDS, "")
 
 
-def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
+def test_run_uses_suggested_or_typed_thresholds(client, owner, wide):
     client.force_login(owner)
     page = client.get(reverse("runs:new"), {"dataset": wide.pk, "method": "exact"})
     text = page.content.decode()
@@ -84,7 +84,7 @@ def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
     assert "may take longer" in deep
 
 
-def test_an_empty_field_becomes_the_default_of_a_method_that_does_not_choose(client, owner, wide):
+def test_empty_field_takes_default_of_method_without_auto(client, owner, wide):
     """This also holds via a method without thresholds, whose form keeps the empty field hidden."""
     client.force_login(owner)
     data = {

@@ -94,7 +94,7 @@ def test_says_what_is_wrong(data, arguments, status, words):
     assert "Traceback" not in result.stderr
 
 
-def test_constraints_that_no_tree_keeps_are_told_apart_from_faults(data, tmp_path):
+def test_infeasible_constraints_are_distinguished_from_faults(data, tmp_path):
     model = tmp_path / "model.json"
     limits = ["--depth", 1, "--set", "sensitivity=0.99", "--set", "specificity=0.99"]
     result = train(data, "--target", "class", "--method", "odt", *limits, "--json", "--output", model)
@@ -106,7 +106,7 @@ def test_constraints_that_no_tree_keeps_are_told_apart_from_faults(data, tmp_pat
     assert answer["reason"] in result.stderr
 
 
-def test_a_file_that_is_not_there_is_status_1_in_one_line(tmp_path):
+def test_missing_file_exits_1_with_one_line(tmp_path):
     result = train(tmp_path / "absent.csv", "--target", "class", "--method", "cart")
     assert result.returncode == 1
     assert len(result.stderr.strip().splitlines()) == 1
@@ -129,7 +129,7 @@ def test_sigterm_keeps_the_incumbent(tmp_path):
     assert json.loads(model.read_text())["nodes"]
 
 
-def test_the_cost_is_said_before_the_search(tmp_path):
+def test_cost_is_printed_before_the_search(tmp_path):
     data = tmp_path / "rows.csv"
     data.write_text("a,b,y\n" + "".join(f"{i * 3 % 41},{i * i % 7},{i % 2}\n" for i in range(40)))
     out = StringIO()

@@ -170,7 +170,7 @@ def test_time_with_empty_cells_is_refused_at_the_field(owner, media):
     assert not TrainingRun.objects.exists()
 
 
-def test_settings_that_need_whole_weights_are_refused_at_their_field(owner, dataset):
+def test_settings_for_integer_weights_are_refused_at_their_field(owner, dataset):
     with pytest.raises(ParameterError) as error:
         actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={"min_leaf": 5}, weight="weight")
     assert set(error.value.errors) == {"min_leaf"}

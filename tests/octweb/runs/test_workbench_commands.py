@@ -45,7 +45,7 @@ def test_the_answer_has_left_the_process_before_it_ends(csv_file, json_wanted):
     assert pipe.arrived == pipe.getvalue() != ""
 
 
-def test_a_reason_stays_with_its_wish_and_the_checker_reads_past_it(csv_file, tmp_path):
+def test_wish_keeps_its_reason_and_checker_ignores_it(csv_file, tmp_path):
     output = tmp_path / "model.json"
     given = ["--target=class", "--depth=2", "--leaf-penalty=0.01", f"--output={output}", "--wish=leaf n yes"]
     record = record_of("complete", str(csv_file), *given, "--reason", "leaf n yes", "the law says so")
@@ -64,7 +64,7 @@ def test_a_reason_stays_with_its_wish_and_the_checker_reads_past_it(csv_file, tm
         run("complete", str(csv_file), *given, "--reason", "leaf y no", "why not")
 
 
-def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_path):
+def test_completion_prints_train_record_with_wishes_and_prices(csv_file, tmp_path):
     output = tmp_path / "model.json"
     wishes = ["ask root height <= 2", "forbid y colour", "leaf n yes"]
     arguments = [f"--wish={w}" for w in wishes]
@@ -236,7 +236,7 @@ def test_filters_choose_and_leave_the_limit_as_it_is(csv_file):
     assert few["count"] == sum(t["leaves"] <= 4 for t in record_of("good-trees", *common, "--list=100000")["trees"])
 
 
-def test_good_trees_agree_with_a_model_file_on_some_lines_and_treat_groups_alike(csv_file, tmp_path):
+def test_good_trees_filter_by_agreement_and_group_rates(csv_file, tmp_path):
     model = tmp_path / "model.json"
     common = [str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", "--bins=5"]
     run("train", *common, "--method=exact", f"--output={model}")
@@ -327,7 +327,7 @@ def test_a_bound_that_is_too_good_with_wishes_is_refuted(csv_file, tmp_path):
     assert {f.claim: f.verdict for f in verify(output, csv_file)}["bound"] == "refuted"
 
 
-def test_how_many_trees_each_filter_leaves_is_that_of_counts_of_their_own(csv_file):
+def test_count_left_by_each_filter_equals_separate_count(csv_file):
     def counted(*filters):
         given = ["--target=class", "--depth=2", "--leaf-penalty=0.01", "--slack=0.5", *filters]
         return record_of("good-trees", str(csv_file), *given)
@@ -341,7 +341,7 @@ def test_how_many_trees_each_filter_leaves_is_that_of_counts_of_their_own(csv_fi
     assert "filters" not in counted()
 
 
-def test_first_questions_of_both_sides_of_empty_cells_count_every_tree(tmp_path):
+def test_first_questions_with_missing_sides_count_every_tree(tmp_path):
     """Two questions may differ only in the side of empty cells that no row has, and then have one text."""
     rng = np.random.default_rng(5)
     cells = np.where(rng.random((16, 2)) < 0.3, "", rng.integers(0, 4, (16, 2)).astype(str))

@@ -141,7 +141,7 @@ def test_a_bad_run_fails_with_its_reason(worker, enqueue, dataset):
 
 
 @pytest.mark.one_database
-def test_the_proof_that_no_tree_keeps_the_constraints_is_stored_as_such(worker, enqueue):
+def test_infeasibility_proof_is_stored_as_such(worker, enqueue):
     run = enqueue(method="odt", parameters={"depth": 1, "sensitivity": 0.99, "specificity": 0.99})
     worker()
     wait_for(lambda: status(run) == RunStatus.FAILED)

@@ -34,7 +34,7 @@ def test_a_token_is_shown_once(client_of, owner):
 @pytest.mark.parametrize(
     "body", [{"days": 0}, {"days": "soon"}, {"scope": "all"}, {"name": "x" * 101}, {"name": 0}, {"name": True}, []]
 )
-def test_what_is_refused(client_of, owner, body):
+def test_invalid_request_is_refused(client_of, owner, body):
     assert client_of(owner).post(URL, body, format="json").status_code == 400
 
 
@@ -46,7 +46,7 @@ def test_a_revoked_token_ends_at_once(client_of, owner, stranger):
     assert client.get(URL).status_code == 401
 
 
-def test_an_expired_token_is_refused_though_it_is_remembered(client_of, owner):
+def test_expired_token_is_refused_despite_cache(client_of, owner):
     client = client_of(owner, days=1)
     assert client.get(MODELS).status_code == 200
     ApiToken.objects.update(expiry=timezone.now() - timedelta(seconds=1))
@@ -99,7 +99,7 @@ def test_a_token_makes_none_that_lives_longer(client_of, owner):
 
 
 @pytest.mark.parametrize("size", ["null", "0", "-1", "1.5", "", "x", "1e3", "²"])
-def test_a_page_size_that_is_none_is_refused(client_of, owner, size):
+def test_invalid_page_size_is_refused(client_of, owner, size):
     answer = client_of(owner).get(MODELS, {"page_size": size})
     assert (answer.status_code, "page_size" in answer.json()["detail"]) == (400, True)
     assert client_of(owner).get(MODELS, {"page_size": "2"}).status_code == 200

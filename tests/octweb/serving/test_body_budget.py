@@ -32,7 +32,7 @@ def own(monkeypatch, settings) -> BodyBudget:
     return found
 
 
-def test_what_is_at_hand_never_adds_up_to_more_than_the_room(own):
+def test_reserved_bytes_never_exceed_the_budget(own):
     now = [0]
     most = [0]
     lock = threading.Lock()
@@ -70,7 +70,7 @@ def test_the_one_beyond_is_refused_and_a_small_one_is_not(own):
         pass
 
 
-def test_a_call_that_waits_goes_on_as_soon_as_there_is_room(own):
+def test_waiting_call_proceeds_once_budget_is_free(own):
     inside = threading.Event()
 
     def later() -> None:
@@ -87,7 +87,7 @@ def test_a_call_that_waits_goes_on_as_soon_as_there_is_room(own):
     assert inside.is_set()
 
 
-def test_few_calls_wait_and_the_others_hear_at_once(own):
+def test_few_calls_wait_and_others_are_refused_at_once(own):
     with own.reserve(MOST):
         own._waiting = body_budget.WAITING
         with pytest.raises(BudgetExceeded), own.reserve(MOST, timeout=600):
@@ -110,7 +110,7 @@ def _call(content: bytes, **changes: Any) -> tuple[str, dict[str, str], bytes]:
 
 
 @pytest.mark.parametrize("size", [MIN_COUNTED_BYTES, MOST])
-def test_a_call_without_room_gets_503_with_the_time_to_come_again(own, size):
+def test_call_over_body_budget_gets_503_with_retry_after(own, size):
     with own.reserve(MOST):
         own._waiting = body_budget.WAITING
         status, headers, body = _call(b"x" * size)
@@ -124,7 +124,7 @@ def test_a_call_without_room_gets_503_with_the_time_to_come_again(own, size):
     assert _call(b"x" * size)[::2] == ("200 OK", b"xx")
 
 
-def test_a_long_body_that_comes_slowly_holds_no_room(own, settings):
+def test_slow_body_reserves_no_budget(own, settings):
     settings.MAX_PREDICT_BYTES = 3 * MOST
     begun = threading.Event()
     go_on = threading.Event()

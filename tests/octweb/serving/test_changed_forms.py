@@ -133,7 +133,7 @@ DOORS = (call_json, call_columns, call_csv, call_arrow, call_v2, call_invocation
 
 
 @pytest.mark.parametrize("call", DOORS, ids=lambda own: own.__name__.removeprefix("call_"))
-def test_every_door_reports_changed_forms(client_of, owner, served, expected, call):
+def test_every_interface_reports_changed_forms(client_of, owner, served, expected, call):
     said = call(client_of(owner), served, strange_rows())
     weight, begin, end, respelled = expected
     assert said[0] == weight
@@ -255,7 +255,7 @@ def scored(register, owner, staff):
 OUTSIDE = "Column 'score': 3 values lie outside the training range, −10 to 94"
 
 
-def test_number_outside_the_range_is_noted_at_every_door(client, client_of, owner, scored, tmp_path):
+def test_out_of_range_number_is_noted_in_every_interface(client, client_of, owner, scored, tmp_path):
     """This includes the explanation and page of a row. Codes, even new ones, are never out of range."""
     model, file = scored
     api = client_of(owner)

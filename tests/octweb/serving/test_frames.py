@@ -60,7 +60,7 @@ def assert_one_answer(doors, frames, kind, options):
 
 
 @pytest.mark.parametrize("kind", ["codes", "truths as text"])
-def test_few_frames_get_one_answer_at_every_door(kind, open_doors):
+def test_few_frames_get_equal_answers_in_every_interface(kind, open_doors):
     frames = forms_of(cells_of(kind, 1))
     few = {form: frames[form] for form in ("objects", "marks", "polars", "arrow")}
     assert_one_answer(open_doors(kind, {}), few, kind, {})
@@ -69,7 +69,7 @@ def test_few_frames_get_one_answer_at_every_door(kind, open_doors):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"missing": "refuse", "unknown": "refuse"}], ids=["lenient", "strict"])
 @pytest.mark.parametrize("kind", CHOICES)
-def test_frames_get_one_answer_at_every_door(kind, options, open_doors):
+def test_frames_get_equal_answers_in_every_interface(kind, options, open_doors):
     """With both settings, the 11 kinds of columns give 386 frames."""
     frames = forms_of(cells_of(kind, 1))
     assert len(frames) >= 13
@@ -151,6 +151,6 @@ def test_uploaded_file_gives_the_tree_of_the_command(owner, media, tmp_path):
     [*((kind, ending) for kind in CHOICES for ending in ("csv", "parquet")), ("text with gaps", "feather"), ("truths", "feather"),
      ("text", "xlsx"), ("truths", "xlsx"), ("numbers with gaps", "xlsx"), ("padded codes", "xlsx")],
 )  # fmt: skip
-def test_files_give_one_tree_at_every_door(kind, ending, owner, media, settings, tmp_path):
+def test_file_formats_give_equal_trees_in_every_interface(kind, ending, owner, media, settings, tmp_path):
     settings.DATA_DIR = tmp_path / "data"
     assert_one_tree(training_file(kind, ending, tmp_path), owner)

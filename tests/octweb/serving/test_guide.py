@@ -29,14 +29,14 @@ def test_a_token_is_made_shown_once_and_revoked(client, owner):
     assert not ApiToken.objects.exists()
 
 
-def test_what_the_form_refuses(client, owner):
+def test_invalid_form_is_refused(client, owner):
     client.force_login(owner)
     assert client.post("/api/", {"scope": "predict", "days": "0"}).status_code == 200
     assert client.post("/api/", {"scope": "everything"}).status_code == 200
     assert not ApiToken.objects.exists()
 
 
-def test_nobody_revokes_the_token_of_another(client, owner, stranger):
+def test_users_cannot_revoke_tokens_of_others(client, owner, stranger):
     token, _ = ApiToken.objects.create(user=owner)
     client.force_login(stranger)
     client.post(f"/api/tokens/{token.token_key}/revoke/")
@@ -49,7 +49,7 @@ def test_the_page_has_a_call_of_your_own_model(client, model, owner, stranger):
     assert f"/api/v1/models/{model.pk}/predict/" in text
     assert "probabilities" in text
     client.force_login(stranger)
-    assert "no model that you may call yet" in client.get("/api/").content.decode()
+    assert "You cannot call any model yet" in client.get("/api/").content.decode()
     client.logout()
     assert client.get("/api/").status_code == 302
 

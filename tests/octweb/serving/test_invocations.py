@@ -110,7 +110,7 @@ def test_who_may(client, client_of, model, approved, owner):
         ('{"inputs": [[Infinity, NaN, 0, "red"]]}', "'width'"),
     ],
 )
-def test_what_is_wrong_is_said(client_of, approved, owner, body, words):
+def test_errors_are_reported(client_of, approved, owner, body, words):
     answer = post(client_of(owner), body)
     assert answer.status_code == (200 if words == "" else 400), answer.content
     assert words in answer.json().get("error", "")

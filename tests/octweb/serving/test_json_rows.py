@@ -48,7 +48,7 @@ def test_random_doubles_are_read_back():
         assert same(value(repr(v)), v)
 
 
-def test_most_decimals_take_the_short_way():
+def test_most_decimals_take_the_fast_path():
     rng = np.random.default_rng(3)
     for _ in range(3000):
         whole = int(rng.integers(0, 8))
@@ -99,7 +99,7 @@ def test_halfway_points_go_to_the_even_double():
     "text",
     ["", "-", "+1", "01", "-01", "1.", ".5", "1.e5", "1e", "1e+", "0x10", "NaN", "Infinity", "1_0", "--1", "1 2"],
 )
-def test_what_is_no_json_number_is_none(text):
+def test_invalid_json_numbers_are_none(text):
     assert value(text) is None
 
 
@@ -151,7 +151,7 @@ def test_the_matrix_is_that_of_a_json_parser_or_none(rows, order, indent, odd):
         b'{"rows":[{"a":1}', b'{"rows":[{"a":', b'{"rows":[{"a', b'{"rows":', b"", b"[]", b'{"rows":[{"b":1}]}', b'{"rows":[[1]]}',
     ],
 )  # fmt: skip
-def test_what_is_not_exactly_of_the_form_is_left_to_the_general_parser(text):
+def test_unusual_json_is_left_to_the_general_parser(text):
     assert rows_matrix(text, ("a",), 100) is None
 
 

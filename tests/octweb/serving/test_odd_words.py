@@ -195,7 +195,7 @@ def test_unusual_cell_of_a_column_not_asked_has_no_note(column, cell, noted_door
         assert [note for note in notes if note] == [], name
 
 
-def test_date_that_names_no_day_has_a_note_at_every_door(noted_doors):
+def test_impossible_date_is_noted_in_every_interface(noted_doors):
     doors = noted_doors("day")
     days = ["2020-03-04", "2025-02-30", "2022-03-04", "9999-12-31"]
     rows = [ROW | {"day": day} for day in days]
@@ -204,7 +204,7 @@ def test_date_that_names_no_day_has_a_note_at_every_door(noted_doors):
     assert_noted(doors, rows, ["no", labels[1], "yes", labels[3]], f"Column 'day': {NO_DAY}")
 
 
-def test_word_for_missing_among_numbers_has_a_note_at_every_door(noted_doors):
+def test_missing_word_is_noted_in_every_interface(noted_doors):
     doors = noted_doors("size")
     labels = doors.answers([ROW | {"size": None}] * 2)["json"][0]
     assert_noted(doors, [ROW, ROW | {"size": "-"}], ["no", labels[1]], BLANK)

@@ -163,7 +163,7 @@ def test_text_columns_and_notes_too(approved, secret, ways, monkeypatch):
         (b"[", "JSON"),
     ],
 )
-def test_what_is_wrong_is_said_on_the_long_way(numbers, secret, ways, body, words):
+def test_errors_are_worded_by_the_slow_path(numbers, secret, ways, body, words):
     status, headers, answer = wsgi(v1(numbers), body, secret)
     assert ways == [None]  # looked at once, not again by the middleware
     assert status in (400, 422)
@@ -198,7 +198,7 @@ JSONS = st.recursive(
     ),
 )
 @pytest.mark.parametrize("padding", ["", " " * SMALL_BYTES])
-def test_the_plain_parser_takes_nothing_that_the_full_one_refuses(padding, cells, shape, changes):
+def test_fast_parser_accepts_nothing_that_full_parser_refuses(padding, cells, shape, changes):
     tensor = {"name": "x", "datatype": "FP64", "shape": shape, "data": cells}
     own = {k: v for k, v in changes.items() if k in tensor}
     body = {"inputs": [tensor | own]} | {k: v for k, v in changes.items() if k not in tensor}
@@ -213,7 +213,7 @@ def test_the_plain_parser_takes_nothing_that_the_full_one_refuses(padding, cells
     assert np.array_equal(a.values, b.values)
 
 
-def test_without_its_library_the_plain_parser_leaves_large_bodies_to_the_full_one(monkeypatch):
+def test_large_bodies_use_full_parser_if_library_is_missing(monkeypatch):
     values = [0.5] * SMALL_BYTES
     body = {"inputs": [{"name": "x", "datatype": "FP64", "shape": [len(values), 1], "data": values}]}
     monkeypatch.setattr("octweb.serving.plain_tensor.simdjson", None)
@@ -231,7 +231,7 @@ def test_the_plain_parser_reads_numbers_exactly():
     assert np.array_equal(found.inputs[0].values.ravel(), values)
 
 
-def test_who_may_not_gets_nothing(numbers, secret, ways, staff, stranger, settings, register, numbers_document):
+def test_unauthorised_call_gets_nothing(numbers, secret, ways, staff, stranger, settings, register, numbers_document):
     body = json.dumps({"rows": rows(1)}).encode()
     assert wsgi(v1(numbers), body, secret)[0] == 200
     assert wsgi(v1(numbers), body, "0" * 64)[0] == 401
@@ -249,7 +249,7 @@ def test_who_may_not_gets_nothing(numbers, secret, ways, staff, stranger, settin
     assert wsgi(v2(numbers), json.dumps({"inputs": [tensor(2)]}).encode(), secret)[0] == 400
 
 
-def test_what_changes_counts_at_once(numbers, secret, owner):
+def test_changes_take_effect_immediately(numbers, secret, owner):
     body = json.dumps({"inputs": [tensor(1)]}).encode()
     path = v2(numbers)
     assert wsgi(path, body, secret)[0] == 200

@@ -54,7 +54,7 @@ def leaves_at(doors, cells):
 
 
 @pytest.mark.parametrize("order", KNOWN)
-def test_ranks_have_one_meaning_at_every_door(order, ranked_doors):
+def test_ranks_mean_the_same_in_every_interface(order, ranked_doors):
     doors = ranked_doors(order)
     no, yes = (leaves_at(doors, [order.split("<")[place]])["estimator"][0] for place in (0, 1))
     assert no != yes

@@ -26,7 +26,7 @@ def test_every_call_of_the_document_is_on_the_page(client, media):
         assert set(call["responses"]) == {a["status"] for a in found["answers"]} | set(found["problems"])
 
 
-def test_types_are_said_in_words():
+def test_types_are_described_in_words():
     known = {"Kind": {"type": "string", "enum": ["a", "b"]}, "Point": {"properties": {"x": {"type": "number"}}}}
     point = {"$ref": "#/components/schemas/Point"}
     assert (

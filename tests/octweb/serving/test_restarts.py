@@ -136,7 +136,7 @@ def processes(load: Load) -> int:
     return len(set(load.seen))
 
 
-def test_a_process_that_is_recycled_is_missed_by_nobody(start, load):
+def test_process_recycling_loses_no_call(start, load):
     start(OCTWEB_WEB_RECYCLE="400")
     assert load.until(lambda: processes(load) >= 3), load.failed
 

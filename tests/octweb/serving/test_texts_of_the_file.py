@@ -87,7 +87,7 @@ def v2(client, model, columns, kinds):
 TEXTS = {"kind": "BYTES", "when weekday": "BYTES"}
 
 
-def test_every_door_gives_the_same_answer_to_the_same_row(messy, client_of, owner):
+def test_every_interface_gives_the_same_answer(messy, client_of, owner):
     client = client_of(owner)
     texts = [{name: cell for name, cell in cells(i).items() if name != "class"} for i in range(ROWS)]
     numbers = [plain(i) for i in range(ROWS)]
@@ -125,7 +125,7 @@ def test_an_empty_text_is_missing_and_never_a_category(messy, client_of, owner):
     assert (refused.status_code, "debt" in refused.json()["error"]) == (400, True)
 
 
-def test_an_empty_cell_is_answered_and_marked_at_every_door(learned, client_of, owner):
+def test_empty_cell_is_answered_and_marked_in_every_interface(learned, client_of, owner):
     client = client_of(owner)
     row = plain(1)
     found = v1(
@@ -187,7 +187,7 @@ def _used(model) -> list[str]:
     return [tree.schema[j].name for j in tree.used_columns]
 
 
-def test_value_outside_the_training_range_is_marked_at_every_door(approved_numbers, client_of, owner):
+def test_out_of_range_value_is_marked_in_every_interface(approved_numbers, client_of, owner):
     client = client_of(owner)
     inside = {"size": 3.0, "shade": 5.0}
     far = {"size": 1e9, "shade": -55.0}

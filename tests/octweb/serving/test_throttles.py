@@ -36,7 +36,7 @@ def infer(client, model):
 
 
 @pytest.mark.parametrize("call", [predict, infer, lambda client, model: client.get(MODELS)])
-def test_every_way_counts_for_the_same_token(rate, client_of, approved, owner, call):
+def test_all_protocols_share_the_limit_of_a_token(rate, client_of, approved, owner, call):
     rate(user="3/min")
     client = client_of(owner)
     assert [predict(client, approved).status_code, infer(client, approved).status_code] == [200, 200]
@@ -95,7 +95,7 @@ def test_a_user_who_is_signed_in_is_counted(rate, client, approved, owner):
     assert client.get(MODELS).status_code == 429
 
 
-def test_the_wait_that_is_said_is_enough_and_not_much_more():
+def test_retry_after_suffices_and_is_tight():
     for moment in (0.0, 13.0, 59.9):
         windows = Windows()
         now = 600.0 + moment
@@ -122,7 +122,7 @@ def test_no_minute_has_many_more_calls_than_the_rate():
 
 
 @pytest.mark.parametrize("headers", [{}, {"HTTP_AUTHORIZATION": "Token " + "a" * 64}])
-def test_calls_of_nobody_known_count_for_their_address(rate, client, approved, headers):
+def test_anonymous_calls_count_for_their_address(rate, client, approved, headers):
     rate(stranger="3/min")
     address = f"{MODELS}{approved.pk}/predict/"
     assert [client.post(address, **headers).status_code for _ in range(3)] == [401, 401, 401]

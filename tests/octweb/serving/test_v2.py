@@ -73,7 +73,7 @@ def test_metadata_has_real_names_types_and_classes(client_of, approved, stranger
         assert client.get(f"{path}/ready").json()["ready"] is True
 
 
-def test_only_approved_models_are_there(client_of, model, owner, staff):
+def test_only_approved_models_are_listed(client_of, model, owner, staff):
     client = client_of(owner)
     for rest in ("", "/ready", "/versions/1", "/versions/1/ready"):
         assert client.get(f"/v2/models/{NAME}{rest}").status_code == 404

@@ -88,7 +88,7 @@ def test_the_bytes_arrive_and_the_connection_goes_on(port, size):
             assert lines(connection, 1) == [expected(body)]
 
 
-def test_calls_that_are_sent_at_once_are_told_apart(port):
+def test_pipelined_calls_are_separated(port):
     bodies = [os.urandom(n) for n in (LONG, 5, 3 * LONG, 1)]
     with socket.create_connection(("127.0.0.1", port), 300) as connection:
         connection.sendall(b"".join(map(request, bodies)))
@@ -113,7 +113,7 @@ def test_of_a_body_that_ends_too_early_there_is_what_came(port):
         assert connection.makefile("rb").read() == b""  # and the connection is closed
 
 
-def test_another_version_and_another_server_are_asked_as_wsgi_has_it(monkeypatch):
+def test_other_versions_and_servers_are_read_through_wsgi(monkeypatch):
     monkeypatch.setattr(gunicorn, "version_info", (99, 0, 0))
     assert whole_body(io.BytesIO(b"x" * LONG), LONG) == b"x" * LONG
     monkeypatch.undo()

@@ -13,7 +13,7 @@ from octweb.core.models import Team
 from octweb.core.ownership import forget_roles
 from octweb.datasets.models import Dataset
 from octweb.demo.models import Visit
-from octweb.notify.news import LONG, on_end
+from octweb.notify.receivers import LONG, on_end
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.lifecycle.audit_trail import audit_datasets
 from octweb.runs import actions as runs
@@ -96,7 +96,7 @@ def test_table_is_uploaded_into_a_team(client_of, team, members, media):
     assert audit_datasets(Dataset.objects.all()).problems == []
 
 
-def test_team_of_an_approved_model_is_not_told_to_others(client_of, shared, tree, owner, staff, stranger):
+def test_team_of_approved_model_is_hidden_from_others(client_of, shared, tree, owner, staff, stranger):
     registry.ask_for_approval(tree, by=owner)
     registry.approve(tree, by=staff, reason="fine")
     told = [client_of(user).get(f"/api/v1/models/{tree.pk}/").data["team"] for user in (owner, stranger)]
@@ -108,7 +108,7 @@ def test_former_member_gets_no_message(team, shared, members, owner, monkeypatch
     now = timezone.now()
     TrainingRun.objects.filter(pk=run.pk).update(started=now - 2 * LONG, finished=now, status="succeeded")
     told = []
-    monkeypatch.setattr("octweb.notify.news.queue_message", lambda user, message: told.append(user))
+    monkeypatch.setattr("octweb.notify.receivers.queue_message", lambda user, message: told.append(user))
     on_end(TrainingRun, job_id=str(run.pk))
     assert told == [members["editor"]]
     actions.remove_member(team, by=owner, username="editor")

@@ -110,7 +110,7 @@ def test_editor_deletes_what_he_made_and_nothing_else(shared, tree, members, cli
     assert client.delete(f"/api/v1/runs/{run.pk}/").status_code == 204
 
 
-def test_reader_is_told_why_a_change_is_refused(shared, members, client_of):
+def test_reader_gets_reason_for_refused_change(shared, members, client_of):
     answer = client_of(members["reader"]).patch(f"/api/v1/datasets/{shared.pk}/", {"name": "mine"}, format="json")
     assert answer.status_code == 403
     assert "Your role in the team of this data set is reader" in answer.json()["detail"]

@@ -38,7 +38,7 @@ def counted(model, owner, client, serve):
 
 
 @pytest.mark.slow
-def test_the_rows_that_depend_are_those_that_listed_trees_answer_differently(model, counted, client):
+def test_dependent_rows_are_those_where_listed_trees_differ(model, counted, client):
     rows = rows_of(model)
     said = np.array([tree.predict(rows.matrix[rows.training]) for tree in counted])
     depends = int((said != said[0]).any(axis=0).sum())
@@ -70,7 +70,7 @@ def test_a_decision_counts_all_good_trees(model, counted, client):
 
 
 @pytest.mark.slow
-def test_only_owner_and_administrators_learn_of_it(model, counted, client, client_of, owner, staff, stranger):
+def test_only_owner_and_administrators_are_informed(model, counted, client, client_of, owner, staff, stranger):
     registry.approve(registry.ask_for_approval(model, by=owner), by=staff, reason="Known.")
     for user, known in ((owner, True), (staff, True), (stranger, False)):
         record = client_of(user).get(f"/api/v1/models/{model.pk}/").json()["good_trees"]

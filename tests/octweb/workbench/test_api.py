@@ -96,7 +96,7 @@ def test_each_bad_call_is_refused(api, model, owner, path, body, status):
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_good_trees_agree_with_the_tree_shown_and_treat_groups_alike(api, model, serve):
+def test_good_trees_filter_by_shown_tree_and_group_rates(api, model, serve):
     answer = api.post(URL, {"model": str(model.pk)}, format="json").json()
     address = f"{URL}{answer['id']}/"
     bench = Workbench.objects.get()

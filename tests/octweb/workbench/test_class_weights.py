@@ -55,7 +55,7 @@ def too_many(text: str) -> list[str]:
 
 
 @pytest.mark.one_database
-def test_pages_of_balanced_classes_call_no_weight_a_number_of_rows(model, owner, client):
+def test_pages_of_balanced_model_never_call_weights_rows(model, owner, client):
     client.force_login(owner)
     nodes = range(len(model_file(model).tree.nodes))
     addresses = [f"/models/{model.pk}/?mode={mode.id}" for mode in MODES]
@@ -76,7 +76,7 @@ def test_pages_of_balanced_classes_call_no_weight_a_number_of_rows(model, owner,
 
 @pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
-def test_workbench_of_balanced_classes_calls_no_weight_a_number_of_rows(model, owner, client, serve):
+def test_workbench_of_balanced_model_never_calls_weights_rows(model, owner, client, serve):
     client.force_login(owner)
     client.post("/workbenches/new/", {"model": str(model.pk)})
     bench = Workbench.objects.get()

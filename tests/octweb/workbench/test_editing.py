@@ -155,7 +155,7 @@ def test_undo_redo_and_history_search_nothing_again(model, owner, serve):
 
 
 @pytest.mark.one_database
-def test_a_contradiction_and_a_wish_nobody_understands_are_answers(model, owner, serve):
+def test_contradicting_or_invalid_wish_gets_an_answer(model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     clash = actions.edit(bench, wishes=["leaf y no", "ask y width", "forbid n colour"])
     with pytest.raises(ParameterError, match="no column 'nothing'"):
@@ -173,7 +173,7 @@ def test_a_contradiction_and_a_wish_nobody_understands_are_answers(model, owner,
         actions.save_version(bench)
 
 
-def test_saved_as_version_it_lists_its_wishes_and_how_often_unseen_rows_were_looked_at(model, owner, serve):
+def test_saved_version_lists_wishes_and_looks_at_unseen_rows(model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     actions.edit(bench, add=["leaf y no"], reasons={"leaf y no": "the rows  there are mistakes"})
     bench.refresh_from_db()
@@ -196,7 +196,7 @@ def test_saved_as_version_it_lists_its_wishes_and_how_often_unseen_rows_were_loo
 
 
 @pytest.mark.one_database
-def test_a_step_whose_child_is_killed_is_answered_by_the_next_child(model, owner, serve, monkeypatch):
+def test_step_of_killed_child_is_answered_by_next_child(model, owner, serve, monkeypatch):
     bench = actions.open_for(owner=owner, model=model)
     wanted = actions.edit(bench, add=["depth y 0"])
     killed = []
@@ -279,7 +279,7 @@ def test_deaths_of_workers_are_no_tries_of_a_step(model, owner, serve, monkeypat
 
 
 @pytest.mark.one_database
-def test_only_the_step_that_was_worked_on_when_the_child_died_has_one_try_more(model, owner, serve, monkeypatch):
+def test_only_the_step_in_progress_at_a_crash_is_retried(model, owner, serve, monkeypatch):
     bench = actions.open_for(owner=owner, model=model)
     second = actions.edit(bench, add=["depth y 0"])
     real = work.EditingChild.hand
@@ -307,7 +307,7 @@ def test_stalled_workbench_wakes_and_answers_its_step(model, owner, serve):
 
 
 @pytest.mark.one_database
-def test_a_search_that_is_stopped_keeps_its_best_tree_or_says_that_there_is_none(owner, hard_bench, serve):
+def test_stopped_search_keeps_best_tree_or_reports_none(owner, hard_bench, serve):
     step = actions.edit(hard_bench, add=["ask yn c3"])
     actions.stop(hard_bench)
     serve(hard_bench)
@@ -326,9 +326,7 @@ def hard_bench(owner, media):
 
 
 @pytest.mark.slow
-def test_an_idle_session_gives_up_its_slot_at_once_where_other_work_waits_and_goes_on_when_asked(
-    model, owner, dataset_queue, serve, monkeypatch
-):
+def test_idle_session_frees_its_slot_for_others_and_resumes(model, owner, dataset_queue, serve, monkeypatch):
     bench = actions.open_for(owner=owner, model=model)
     supervisor = EditingSupervisor(job_id=str(bench.pk), worker="here", stopping=threading.Event())
     with monkeypatch.context() as patch:
@@ -351,7 +349,7 @@ def dataset_queue(owner, dataset):
 
 
 @pytest.mark.one_database
-def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner, dataset):
+def test_other_methods_are_refused_and_tree_limits_accepted(owner, dataset):
     from octweb.registry.lifecycle import actions as registry
 
     other = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Cart")
@@ -442,7 +440,7 @@ def test_model_of_any_depth_says_so_and_has_no_workbench(owner, dataset, client)
     ("parameters", "word"),
     [({"topology": "auto"}, "topology"), ({"specificity": 0.5}, "specificity"), ({"solver": "highs"}, "solver")],
 )
-def test_trees_of_odt_that_cannot_be_argued_with_are_refused_at_the_door(owner, dataset, parameters, word):
+def test_uneditable_odt_trees_are_refused_early(owner, dataset, parameters, word):
     with pytest.raises(ParameterError, match=word):
         actions.open_for(owner=owner, dataset=dataset, method="odt", parameters=parameters)
 
@@ -480,7 +478,7 @@ def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
+def test_version_without_proof_is_saved(model, owner, serve):
     """The first proof is stopped, and the version of the second one is deleted before its proof is made."""
     bench = actions.open_for(owner=owner, model=model)
     serve(bench)
@@ -498,7 +496,7 @@ def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
     assert (steps[1].state, steps[1].error) == (StepState.FAILED, "The saved version was deleted, so it gets no proof.")
 
 
-def test_a_session_is_not_idle_while_a_step_is_unanswered_however_long_a_look_takes(model, owner):
+def test_session_with_unanswered_step_is_never_idle(model, owner):
     bench = actions.open_for(owner=owner, model=model)
     supervisor = EditingSupervisor(job_id=str(bench.pk), worker="here", stopping=threading.Event())
     supervisor._serve(None)  # this supervisor does not hold the session, so nothing is handed on

@@ -103,7 +103,7 @@ def test_a_threshold_of_the_model_page_is_held_at_its_node(web, model, serve):
     assert there.split.threshold == other
 
 
-def test_a_node_of_the_model_page_is_the_chosen_card_of_a_new_workbench(web, model, serve):
+def test_chosen_node_is_selected_in_a_new_workbench(web, model, serve):
     tree = model_file(model).tree
     leaf = tree.nodes[tree.nodes[0].right]
     while not leaf.is_leaf:
@@ -352,7 +352,7 @@ def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, s
     assert "After yes and below: never part green and blue of colour" in page
     assert 'value="red" checked' in page
     assert 'value="blue">' in page
-    assert "Never part these, here and below" in page
+    assert "Never separate these, here and below" in page
     for bad in ({**two, "category": ["red"]}, {**two, "category": []}):
         assert "Tick two or more" in web.post(f"{address}edit/", bad, follow=True).content.decode()
     web.post(f"{address}edit/", {"at": "y", "verb": "avoid", "column": "width"})

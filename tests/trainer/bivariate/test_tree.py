@@ -213,10 +213,10 @@ def test_limit_in_cross_validation_keeps_finished_folds(last):
     def watch(monitor):
         report = monitor.report
 
-        def heard(**news):
-            report(**news)
-            if str(news.get("phase", "")).startswith(f"choose pruning, fold {last} "):
-                stopped.append(news["phase"])
+        def heard(**progress):
+            report(**progress)
+            if str(progress.get("phase", "")).startswith(f"choose pruning, fold {last} "):
+                stopped.append(progress["phase"])
                 monitor.stop(Status.TIME_LIMIT)
 
         monitor.report = heard

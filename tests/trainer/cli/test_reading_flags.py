@@ -43,6 +43,6 @@ def test_options_for_the_table_and_for_one_column():
 @pytest.mark.parametrize(
     "wrong", [("--decimal", "x"), ("--kind", "when"), ("--kind", "when=soon"), ("--thousands", "price=dots")]
 )
-def test_what_is_not_known_is_said(wrong):
+def test_unknown_claims_are_reported(wrong):
     with pytest.raises(ParameterError):
         given_of(options(*wrong))

@@ -125,7 +125,7 @@ def trained(objective: str = "binary", rounds: int = 1, **more) -> lightgbm.Boos
         (lambda: trained(linear_tree=True), "linear models"),
     ],
 )
-def test_what_is_not_one_tree_of_two_classes_is_refused(model, words):
+def test_other_than_one_binary_tree_is_refused(model, words):
     with pytest.raises(ConversionError, match=words):
         from_lightgbm(model().model_to_string())
 

@@ -36,7 +36,7 @@ def moved(before: Tree, after: Tree, matrix: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 @seeds(120)
-def test_our_own_documents_come_back_leaf_for_leaf(seed):
+def test_exported_documents_round_trip_leaf_for_leaf(seed):
     tree, matrix = random_tree(seed, learn=0.0 if seed % 2 else 0.6)
     content = to_pmml(tree, target="the class").encode()
     back = read_pmml(content)
@@ -112,7 +112,7 @@ def test_column_with_two_fills_is_refused():
         from_pmml(filled({"x": "4", "x ": "5"}).replace(b'"x "', b'"x"'))
 
 
-def test_missing_as_a_category_comes_back():
+def test_missing_category_round_trips():
     column = ColumnSchema(
         name="odor",
         kind=ColumnKind.CATEGORICAL,
@@ -253,12 +253,12 @@ def test_counts_and_missing_scores_come_from_the_shares():
         (document("<Node score='yes'><True/><Regression/></Node>"), "<Regression>"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_said_is_refused_and_named(content, words):
+def test_unsupported_features_are_refused_by_name(content, words):
     with pytest.raises(ConversionError, match=words):
         from_pmml(content)
 
 
-def test_another_value_in_the_place_of_a_missing_one_is_refused():
+def test_replacement_for_missing_values_is_refused():
     content = two(simple("lessOrEqual", 1), "<True/>").replace(
         b'<MiningField name="x"/>', b'<MiningField name="x" missingValueReplacement="3"/>'
     )

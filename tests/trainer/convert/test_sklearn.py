@@ -119,7 +119,7 @@ def test_names_classes_and_counts_are_those_of_the_fit():
     assert all(v.counts == (0, 0) for v in from_sklearn(weighed).nodes)
 
 
-def test_what_is_no_classifier_of_one_tree_is_refused():
+def test_other_than_single_tree_classifier_is_refused():
     X = np.arange(8.0).reshape(-1, 1)
     y = np.arange(8) % 2
     for estimator, words in (

@@ -284,7 +284,7 @@ def test_rows_without_an_answer_are_left_out_and_counted(tmp_path):
     assert counts.left_out[collect.NO_CLASS] == 2
 
 
-def test_few_rows_that_are_left_out_are_kept_secret_too(tmp_path):
+def test_small_numbers_of_omitted_rows_are_suppressed(tmp_path):
     rows = [
         ["a", "b", TARGET],
         *([str(i % 5), str(i % 3), "no" if i % 2 else "yes"] for i in range(30)),
@@ -301,7 +301,7 @@ def test_a_target_of_numbers_without_end_is_refused(tmp_path):
         counted(write_rows(rows, tmp_path / "rows.csv"), tmp_path / "counts", options={})
 
 
-def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
+def test_file_changed_during_count_is_refused(tmp_path):
     path = write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv")
     request = CountRequest(source=path, target=TARGET, bins=4, options={"ignore": [KEY]}, threads=1)
 
@@ -333,7 +333,7 @@ def test_secret_numbers_leave_true_intervals_and_a_true_gap(tmp_path, count, lea
             assert not found.summary["proved_optimal"]
 
 
-def test_a_part_that_is_there_twice_is_refused(tmp_path):
+def test_duplicate_part_is_refused(tmp_path):
     path = write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv")
     first = counted(path, tmp_path / "first")
     with pytest.raises(DataError, match="would count twice"):
@@ -356,7 +356,7 @@ def test_counts_of_other_questions_do_not_add_up(tmp_path):
         ({"optimal_trees": 3}, "optimal_trees"),
     ],
 )
-def test_what_counts_do_not_tell_is_refused_by_name(tmp_path, parameters, name):
+def test_options_unsupported_by_counts_are_refused_by_name(tmp_path, parameters, name):
     counts = counted(write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv"), tmp_path / "c", depth=2)
     with pytest.raises(ParameterError) as caught:
         train_counts(counts, parameters)

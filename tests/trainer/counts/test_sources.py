@@ -69,7 +69,7 @@ def test_duckdb_reads_files_that_a_query_names(of_file, rows, tmp_path):
     assert same_counts(counted("duckdb:", tmp_path / "counts", query=query, folds=2, key=KEY), of_file)
 
 
-def test_a_query_is_one_part_that_is_not_added_twice(database, tmp_path):
+def test_query_is_counted_as_one_part_once(database, tmp_path):
     from trainer.counts.folder import merge
 
     first = counted(database, tmp_path / "first", query=ALL)
@@ -79,7 +79,7 @@ def test_a_query_is_one_part_that_is_not_added_twice(database, tmp_path):
         merge([first, again])
 
 
-def test_types_that_only_databases_have_are_read_as_numbers_or_text(tmp_path):
+def test_database_types_are_read_as_numbers_or_text(tmp_path):
     pytest.importorskip("duckdb", reason="DuckDB is not installed (requirements-databases.txt)")
     query = (
         "SELECT (i % 5)::DECIMAL(9, 2) AS amount, DATE '2026-01-01' + (i % 7)::INTEGER AS day, i % 2 = 0 AS even, "
@@ -144,7 +144,7 @@ def test_no_part_of_a_password_with_special_signs_is_shown(tmp_path, url):
     assert "heim" not in str(caught.value)
 
 
-def test_a_database_without_query_and_a_query_without_database_are_refused(tmp_path):
+def test_database_and_query_must_come_together(tmp_path):
     path = write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv")
     with pytest.raises(ParameterError, match="needs a query"):
         counted("duckdb:bank", tmp_path / "counts")
@@ -152,7 +152,7 @@ def test_a_database_without_query_and_a_query_without_database_are_refused(tmp_p
         counted(path, tmp_path / "counts", query=ALL)
 
 
-def test_a_database_that_is_not_there_is_not_made(tmp_path):
+def test_missing_database_is_not_created(tmp_path):
     pytest.importorskip("duckdb", reason="DuckDB is not installed (requirements-databases.txt)")
     with pytest.raises(DataError, match="no database"):
         counted(f"duckdb:{tmp_path / 'bank.duckdb'}", tmp_path / "counts", query=ALL)
@@ -193,7 +193,7 @@ def test_postgresql_counts_as_its_rows_in_a_file(of_file, rows, tmp_path):
             counted(url, tmp_path / "other", query=query)
 
 
-def test_a_database_that_is_down_is_reported_without_its_password(tmp_path):
+def test_unreachable_database_is_reported_without_password(tmp_path):
     pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed (requirements-databases.txt)")
     with pytest.raises(DataError, match="cannot be opened") as caught:
         counted("postgresql://anna:hidden@127.0.0.1:1/bank", tmp_path / "counts", query=ALL)

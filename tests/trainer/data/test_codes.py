@@ -60,7 +60,7 @@ def test_the_guess_has_a_reason_and_takes_nothing_by_itself(tmp_path):
     assert codes_text({-9.0: 1}) == "−9 in 1 row"
 
 
-def test_special_values_are_read_as_people_write_them():
+def test_special_values_accept_usual_spellings():
     assert parse_codes(" -7; −8, 999, -7", "x") == (-8.0, -7.0, 999.0)
     assert parse_codes("", "x") == ()
     with pytest.raises(DataError, match="'many' is not a number: special values of 'x'"):

@@ -65,7 +65,7 @@ def test_against_a_reading_by_character(piece, monkeypatch, count):
         assert list(found.after_quote) == wrong, body
 
 
-def test_it_stops_when_there_is_too_much(monkeypatch):
+def test_scan_stops_at_the_limit(monkeypatch):
     monkeypatch.setattr(csv_scan, "PIECE", 16)
     rows = scan(b"a\n" * 1000, b",", most_records=20)
     assert 20 < rows.excess.records <= 30

@@ -73,7 +73,7 @@ def test_a_weight_is_that_many_equal_rows(scheme):
         assert encode_binary(one, scheme, 5, weights).features == encode_binary(many, scheme, 5).features, seed
 
 
-def test_all_thresholds_part_every_two_values():
+def test_all_thresholds_separate_every_pair_of_values():
     values = np.array([3.0, 1.0, np.nextafter(1.0, 2.0), 3.0, -1e308, 1e308])
     encoding = encode_binary(numeric_table(values[:, None]), Scheme.ALL_THRESHOLDS)
     bits = encoding.bits(numeric_table(values[:, None]))

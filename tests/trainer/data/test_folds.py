@@ -146,7 +146,7 @@ def test_fewer_times_than_folds_need_is_an_error():
     assert (codes[train] == 0).all()
 
 
-def test_groups_that_never_end_leave_nobody_to_train():
+def test_overlapping_groups_leave_no_training_rows():
     codes = np.array([0, 1] * 10, np.int32)
     table = numeric_table(np.zeros((20, 1)))
     bound = Table(

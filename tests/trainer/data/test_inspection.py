@@ -228,7 +228,7 @@ def test_target_that_counts_is_never_left_out(tmp_path):
     assert load(tmp_path / "t.csv", target="y")[1].name == "y"
 
 
-def test_iris_with_its_id_trains_without_it(tmp_path):
+def test_iris_trains_without_its_id_column(tmp_path):
     iris = load_iris(as_frame=True)
     frame = iris.data.assign(species=iris.target_names[iris.target])
     frame.insert(0, "Id", range(1, 151))
@@ -495,7 +495,7 @@ def test_date_named_like_an_end_is_a_question_of_lower_weight(tmp_path):
     assert [finding.severity for finding in findings if finding.kind == "date_after_outcome"] == ["medium"]
 
 
-def test_later_date_that_tells_nothing_is_no_finding(tmp_path):
+def test_uninformative_later_date_is_no_finding(tmp_path):
     findings = inspect(dated(tmp_path / "t.csv", late=False, name="second"), target="y")
     assert "date_after_outcome" not in {finding.kind for finding in findings}
 
@@ -557,7 +557,7 @@ def test_words_among_numbers_with_decimal_commas_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("sign", [".", ","])
-def test_numbers_as_texts_of_a_frame_are_said_by_report_and_fit(sign):
+def test_numeric_texts_of_frame_are_reported_by_inspect_and_fit(sign):
     frame = pd.DataFrame({"v": [cell.replace(".", sign) for cell in NUMBERS]})
     assert [finding.column for finding in inspect(frame, SIDES) if finding.kind == "number_texts"] == ["v"]
     with pytest.warns(UserWarning, match="Column 'v': its [0-9]+ different texts are numbers, and each is a category"):

@@ -41,7 +41,7 @@ def test_smaller_part_before_a_row_names_the_larger_numbers():
     assert found_in(np.where(PLACES < 150, wide * 10, wide)) == [(150, 10.0, "before row 151 of the file")]
 
 
-def test_all_categories_but_one_in_another_unit_are_found():
+def test_categories_in_other_unit_are_found_except_one():
     rng = np.random.default_rng(6)
     sites = rng.integers(0, 3, N)
     wide = rng.lognormal(3, 1, N)

@@ -52,7 +52,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("case", RIGHT)
-def test_it_is_read_right(case):
+def test_messy_number_is_parsed(case):
     cells, plain = RIGHT[case]
     assert column(file_of(cells))[1] == plain
 
@@ -75,7 +75,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_it_is_kept_as_text_and_said(case):
+def test_ambiguous_column_stays_text_with_note(case):
     own, found = column(file_of(KEPT[case]))
     assert found == KEPT[case]
     assert own.taken_for == "text"
@@ -94,7 +94,7 @@ SILENT = {
 
 
 @pytest.mark.parametrize("case", SILENT)
-def test_it_stands_as_it_is(case):
+def test_unusual_text_is_unchanged(case):
     own, found = column(file_of(SILENT[case]))
     assert found == SILENT[case]
     assert own is None
@@ -117,14 +117,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_it_is_refused_with_the_line(case):
+def test_malformed_file_is_refused_with_line_number(case):
     content, line = REFUSED[case]
     with pytest.raises(DataError, match=rf"^{line}\b"):
         column(content)
 
 
 @pytest.mark.parametrize("head", ["", "\ufeff", "\ufeffsep=;\n", "Report 2023\nBranch North\n", "Report;;\nBranch;;\n"])
-def test_what_is_above_the_table_is_left_out(head):
+def test_lines_above_the_table_are_skipped(head):
     own, found = column(file_of(["1,5", "2,5", "3,5"], head=head))
     assert found == ["1.5", "2.5", "3.5"]
     assert own.special

@@ -74,9 +74,9 @@ def answers(path) -> list[dict[str, str]]:
 @pytest.mark.parametrize("source", ["in.csv", "in.csv.gz", "in.parquet"])
 @pytest.mark.parametrize("result", ["out.csv", "out.parquet"])
 def test_every_row_gets_what_the_tree_says(write, tmp_path, source, result):
-    news = []
+    reports = []
     path = write(source, arrow())
-    summary = predict_file(MODEL, path, tmp_path / result, report=lambda *n: news.append(n))
+    summary = predict_file(MODEL, path, tmp_path / result, report=lambda *n: reports.append(n))
     rows, (table, labels) = answers(tmp_path / result), small_table()
     X = table.matrix()
     assert [r["label"] for r in rows] == [TREE.classes[k] for k in TREE.predict(X)]
@@ -86,8 +86,8 @@ def test_every_row_gets_what_the_tree_says(write, tmp_path, source, result):
     assert (summary.rows, summary.predicted, summary.known) == (len(X),) * 3
     assert summary.correct == int((TREE.predict(X) == labels.codes).sum())
     assert summary.labels == {c: int((TREE.predict(X) == k).sum()) for k, c in enumerate(TREE.classes)}
-    assert news[0] == ("reading", 0, 0)
-    assert [n[1] for n in news[1:]] == [*range(17, len(X), 17), len(X)]
+    assert reports[0] == ("reading", 0, 0)
+    assert [n[1] for n in reports[1:]] == [*range(17, len(X), 17), len(X)]
 
 
 @pytest.mark.parametrize("source", ["in.csv", "in.csv.gz", "in.parquet"])
@@ -152,7 +152,7 @@ def test_errors_name_row_and_column_and_leave_nothing(write, tmp_path, source, c
 
 
 @pytest.mark.parametrize("source", ["in.csv", "in.parquet"])
-def test_a_column_that_lacks_is_named(write, tmp_path, source):
+def test_missing_column_is_named(write, tmp_path, source):
     with pytest.raises(DataError, match=r"1 of the .* columns that the tree needs: width"):
         predict_file(MODEL, write(source, arrow().rename_columns({"width": "wdth"})), tmp_path / "o")
 
@@ -195,7 +195,7 @@ def test_typed_columns_and_text_mean_the_same(write, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_of_the_training_in_a_file_are_counted_and_said(seed, tmp_path):
+def test_training_rows_in_a_file_are_counted(seed, tmp_path):
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(90, 3)), 3)
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
@@ -227,7 +227,7 @@ def test_prediction_without_the_training_rows_says_so(write, tmp_path):
     assert any("The model file does not show which rows these are" in note for note in summary.notes)
 
 
-def test_training_set_of_another_file_is_none(write):
+def test_rows_of_other_file_are_no_training_rows(write):
     rows = arrow().drop_columns(["something else"])
     assert read_training_set(MODEL, write("rows.parquet", rows)) is not None
     assert read_training_set(MODEL, write("fewer.parquet", rows.slice(1))) is None
@@ -257,7 +257,7 @@ def test_answers_on_empty_cells_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["-", "NaT", "\\N", "unknown", "–"])
-def test_missing_words_in_a_clean_column_are_empty_at_every_door(tmp_path, word):
+def test_missing_words_in_clean_column_are_empty_everywhere(tmp_path, word):
     days = [f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(60)]
     lines = ["a,when,y", *(f"{i % 7},{days[i]},{'pq'[(i % 7 > 3) ^ (i % 12 > 6)]}" for i in range(60))]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")

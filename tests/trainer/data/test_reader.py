@@ -116,7 +116,7 @@ def test_all_ragged_rows_are_listed(write):
         (b"a,b\n1,\x002\n", "zero"),
     ],
 )
-def test_what_is_no_table_is_refused(write, content, word):
+def test_non_table_is_refused(write, content, word):
     error = refusal(write(content))
     assert word == "DataError" or word in str(error)
 
@@ -207,7 +207,7 @@ def test_gaps_are_learned_dropped_refused_or_a_category(write):
         ("a,class\n,p\n,q\n", {}, "no usable column"),
     ],
 )
-def test_what_cannot_be_trained_on_is_refused(write, content, options, word):
+def test_untrainable_table_is_refused(write, content, options, word):
     with pytest.raises(DataError) as caught:
         load(write(content), **{"target": "class"} | options)
     assert word in str(caught.value)

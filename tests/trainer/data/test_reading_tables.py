@@ -112,7 +112,7 @@ def test_ambiguous_cell_is_a_question_with_its_line(cells, words, tmp_path):
     assert table.columns[0].schema.kind == "categorical"
 
 
-def test_advice_is_not_what_was_said_already(tmp_path):
+def test_advice_does_not_repeat_notes(tmp_path):
     """The advice does not repeat a form that the user stated and that does not fit.
 
     It names the word that prevents it.

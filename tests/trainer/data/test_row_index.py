@@ -81,7 +81,7 @@ def test_index_of_parquet_is_left_out_with_a_note(tmp_path, frame):
     assert any(name in note and "left out" in note for note in report.notes)
 
 
-def test_index_can_be_used_all_the_same(tmp_path):
+def test_index_column_can_be_used_on_request(tmp_path):
     (tmp_path / "t.csv").write_text(SHUFFLED.to_csv())
     table, _, _ = load(tmp_path / "t.csv", target="y", kinds={"Unnamed: 0": "numeric"})
     assert "Unnamed: 0" in [column.name for column in table.columns]

@@ -79,7 +79,7 @@ def test_unused_columns_may_be_absent():
         (GOOD | {7: 1}, ["column '7'"]),
     ],
 )
-def test_what_is_wrong_is_named(row, words):
+def test_errors_are_named(row, words):
     with pytest.raises(RowError) as caught:
         parse_rows(SCHEMA, range(4), [GOOD, row])
     assert caught.value.row == 1
@@ -148,7 +148,7 @@ def test_words_for_missing_mean_the_same_in_a_call_as_in_a_file(word):
         (("007", "7"), ["07", 7, 7.0], [-1, 1, 1]),
     ],
 )
-def test_value_in_another_form_is_known_at_each_door(categories, cells, expected):
+def test_differently_written_value_is_known_in_every_interface(categories, cells, expected):
     schema = (ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=categories),)
     found = parse_rows(schema, (0,), [{"c": cell} for cell in cells])
     assert found.matrix[:, 0].tolist() == expected

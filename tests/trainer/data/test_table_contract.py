@@ -213,7 +213,7 @@ def test_exports_state_the_ranks_that_they_take(form, graded_model):
         assert content.partition("\n")[2] == export(replace(graded_model, reading=None), form, "grades")
 
 
-def test_ranks_of_numbers_are_the_same_at_every_door(tmp_path):
+def test_ranks_of_numbers_are_equal_in_every_interface(tmp_path):
     """A number is looked up among the ranks, and never taken for a rank."""
     grades = [[10, 2, 1][i % 3] for i in range(60)]
     frame = pd.DataFrame({"grade": grades, "y": ["yes" if grade == 2 else "no" for grade in grades]})
@@ -251,7 +251,7 @@ NO_DAYS = ["30.02.2021", "2021-02-30", "31.12.9999", "0000-00-00"]
     [(column, word) for column in ("day", "length") for word in ("NaT", "\\N", "-", "unknown", "NULL", "")]
     + [("day", word) for word in NO_DAYS],
 )
-def test_words_for_missing_are_empty_at_every_door(column, word, tmp_path):
+def test_missing_words_are_empty_in_every_interface(column, word, tmp_path):
     days = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2021" for i in range(60)]
     frame = pd.DataFrame(
         {"day": days, "length": [f"{i % 7},5 cm" for i in range(60)], "y": ["ab"[i % 7 > 3] for i in range(60)]}

@@ -70,7 +70,7 @@ def test_guessed_encoding_is_reported_and_stored_for_the_model(tmp_path):
     assert not [note for note in load(path, target="class", encoding="cp1252")[2].reading_notes if "cp1252" in note]
 
 
-def test_what_was_said_of_the_training_goes_before_a_guess(tmp_path):
+def test_parsing_rules_of_training_override_guesses(tmp_path):
     """In cp1250 and in cp1252 the byte 0xe1 is á, and 0xf5 is ő here and õ there."""
     path = tmp_path / "hungarian.csv"
     path.write_bytes("nap;class\nelső;a\nmásodik;b\nelső;a\nmásodik;b\n".encode("cp1250"))
@@ -80,7 +80,7 @@ def test_what_was_said_of_the_training_goes_before_a_guess(tmp_path):
     assert not rows.unknown
 
 
-def test_a_guess_is_told_with_predictions(tmp_path):
+def test_guess_is_noted_with_predictions(tmp_path):
     path = tmp_path / "old.csv"
     path.write_bytes("Größe;class\n1,5;für\n2,5;für\n3,5;wider\n4,5;wider\n".encode("cp1252"))
     table, labels, _ = load(path, target="class")

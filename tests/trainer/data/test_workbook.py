@@ -156,7 +156,7 @@ def other_archive(name: str, text: str = "x") -> bytes:
         (b"\xd0\xcf\x11\xe0" + "EncryptedPackage".encode("utf-16-le"), "encrypted workbook: remove its password"),
     ],
 )  # fmt: skip
-def test_what_is_no_workbook_is_refused(write, content, words):
+def test_non_workbook_is_refused(write, content, words):
     with pytest.raises(DataError, match=words):
         read_table(write(content))
 

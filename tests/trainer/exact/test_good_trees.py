@@ -29,7 +29,7 @@ from trainer.table import Labels, numeric_table
 from trainer.workbench.ballot import ballot_from_json, ballot_record
 
 
-def test_a_workbench_that_nobody_holds_is_gone_at_once():
+def test_unreferenced_workbench_is_freed_at_once():
     """Its rows take much memory, which a circle of references would keep until Python searches for circles."""
     _, bench, _, _ = instance(1)
     good = bench.good_trees(slack="0.37")

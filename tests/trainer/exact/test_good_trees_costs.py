@@ -205,7 +205,7 @@ def test_agreement_and_rates_choose_among_the_trees_of_low_cost(count):
         (GoodRequest(slack="0.1", difference="0.1", groups="x0", rate="opportunity"), "rate"),
     ],
 )
-def test_what_counts_rows_of_a_class_is_refused_beside_costs(request_, name):
+def test_class_count_constraints_are_refused_with_costs(request_, name):
     session, _ = next(filter(None, map(case_of, range(20))))
     with pytest.raises(ParameterError) as refused:
         session.good_trees(request_, session.monitor())

@@ -85,7 +85,7 @@ def test_a_stopped_search_keeps_a_tree_and_a_valid_bound(depth, limit):
 def test_progress_only_improves_and_ends_at_the_optimum():
     X, y = hard_instance(300, 25)
     seen = []
-    solution = solve_binary(BinaryProblem(X, y, n_classes=2, depth=4), report=lambda *news: seen.append(news))
+    solution = solve_binary(BinaryProblem(X, y, n_classes=2, depth=4), report=lambda *reports: seen.append(reports))
     assert len(seen) > 5
     costs = [s[0] for s in seen]
     bounds = [s[1] for s in seen]
@@ -188,17 +188,17 @@ def test_better_trees_are_reported_while_the_search_goes_on():
     X, y = hard_instance(300, 25)
     instance = build_instance(BinaryProblem(X, y, n_classes=2, weights=None, leaf_cost=Fraction(0), depth=4))
     trees = []
-    news = []
+    reports = []
     solution = solve_binary(
         BinaryProblem(X, y, n_classes=2, depth=4),
         improved=trees.append,
-        report=lambda cost, bound, nodes: news.append(cost),
+        report=lambda cost, bound, nodes: reports.append(cost),
     )
     assert len(trees) >= 2
     costs = [evaluate(instance, tree)[0] for tree in trees]
     assert costs == sorted(costs, reverse=True)
     assert min(costs) >= solution.cost
-    assert set(costs) <= set(news)
+    assert set(costs) <= set(reports)
 
 
 def test_balanced_classes_weigh_the_same_and_the_check_agrees(tmp_path):
@@ -277,7 +277,7 @@ def test_too_large_pair_counts_are_refused_before_allocation():
     assert solve_binary(BinaryProblem(X, y, n_classes=2, depth=1), options=ExactOptions(memory=400_000)).optimal
 
 
-def test_large_depth_is_certified_and_said_to_hold_for_any(tmp_path):
+def test_large_depth_is_certified_for_any_depth(tmp_path):
     table, labels = mixed_table(3)
     names = table.columns[1].schema.categories
     settings = {"leaf_penalty": 0.02, "bins": 5}

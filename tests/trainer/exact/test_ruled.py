@@ -328,7 +328,7 @@ def written(folder, rows: int):
 
 @pytest.mark.parametrize(("method", "depth"), [("exact", 2), ("exact", 4), ("exact-numeric", 2)])
 @pytest.mark.parametrize("rule", ["monotone", "parity"])
-def test_both_checkers_accept_proof_within_rules_and_no_higher_goal(tmp_path, method, depth, rule):
+def test_both_checkers_accept_ruled_proof_and_no_higher_goal(tmp_path, method, depth, rule):
     data = written(tmp_path, 24)
     rows, labels, _ = load(data, target="kind")
     proof = tmp_path / "proof.jsonl.gz"

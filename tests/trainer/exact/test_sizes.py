@@ -216,7 +216,7 @@ def test_choice_that_is_impossible_allows_every_leaf(tmp_path, rows, parameters,
     assert refuted_claims(tmp_path) == []
 
 
-def test_choice_for_one_class_says_so():
+def test_size_choice_for_one_class_is_explained():
     X, _ = noisy_rows(8)
     chosen = make_classifier("exact").fit(X, np.zeros(len(X), int))
     assert "one class" in chosen._fitted.sizes["reason"]

@@ -365,7 +365,7 @@ def test_an_edit_below_a_node_searches_nothing_off_its_way():
         ("forbid y cc", "no column"),
     ],
 )
-def test_a_wish_that_is_not_understood_is_refused_in_a_sentence(wish, word):
+def test_invalid_wish_is_refused_in_a_sentence(wish, word):
     bench = Workbench(random_table(1))
     with pytest.raises(ParameterError, match=word):
         bench.complete([wish])

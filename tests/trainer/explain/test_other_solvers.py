@@ -41,7 +41,7 @@ NUMBERS = (
     Permission(up=False, down=False),
 )
 COLOURS = (Permission(), Permission(), Permission(codes=(0, 2)), Permission(codes=(1,)), NUMBERS[-1])
-FAR = 1_000  # in these trees, a single column moves no further than this
+FARTHEST_MOVE = 1_000  # in these trees, a single column moves no further than this
 
 
 def split_of(rng: np.random.Generator, kind: str) -> Split:
@@ -119,7 +119,7 @@ class WholeTree:
         for j, size in enumerate(STEPS):
             own = round(self.row[j] / size)
             p = self.allowed[j]
-            far = 1 if j == 2 else FAR
+            far = 1 if j == 2 else FARTHEST_MOVE
             low, high = (0, 1) if j == 2 else (own - far, own + far)
             k = self.scip.addVar(vtype="I", lb=low if p.down else own, ub=high if p.up else own)
             away = self.scip.addVar(lb=0)
@@ -163,8 +163,8 @@ class WholeTree:
             high = max(s.high, self.row[j])
             first = math.ceil((2 * low - high) / size - 1e-6)
             last = math.floor((2 * high - low) / size + 1e-6)
-            self.scip.addCons(self.step[j] <= last + 3 * FAR * (1 - here + single))
-            self.scip.addCons(self.step[j] >= first - 3 * FAR * (1 - here + single))
+            self.scip.addCons(self.step[j] <= last + 3 * FARTHEST_MOVE * (1 - here + single))
+            self.scip.addCons(self.step[j] >= first - 3 * FARTHEST_MOVE * (1 - here + single))
 
     def _question(self, split: Split, left, right) -> None:
         if isinstance(split, Subset):
@@ -182,15 +182,15 @@ class WholeTree:
             low, high = (math.floor(end / STEPS[split.feature]) for end in (split.low, split.high))
             k = self.step[split.feature]
             above = self.scip.addVar(vtype="B")
-            self.scip.addCons(k >= low + 1 - 3 * FAR * (1 - left))
-            self.scip.addCons(k <= high + 3 * FAR * (1 - left))
-            self.scip.addCons(k <= low + 3 * FAR * (1 - right + above))
-            self.scip.addCons(k >= high + 1 - 3 * FAR * (2 - right - above))
+            self.scip.addCons(k >= low + 1 - 3 * FARTHEST_MOVE * (1 - left))
+            self.scip.addCons(k <= high + 3 * FARTHEST_MOVE * (1 - left))
+            self.scip.addCons(k <= low + 3 * FARTHEST_MOVE * (1 - right + above))
+            self.scip.addCons(k >= high + 1 - 3 * FARTHEST_MOVE * (2 - right - above))
         else:
             self._below(self.step[split.feature], math.floor(split.threshold / STEPS[split.feature]), left, right)
 
     def _below(self, total, threshold: int, left, right) -> None:
-        much = 400 * FAR
+        much = 400 * FARTHEST_MOVE
         self.scip.addCons(total <= threshold + much * (1 - left))
         self.scip.addCons(total >= threshold + 1 - much * (1 - right))
 

@@ -53,7 +53,7 @@ def test_the_first_question_is_as_good_as_that_of_scikit_learn(block, measure):
 
 
 @seeds(60)
-def test_a_whole_tree_leaves_only_rows_that_cannot_be_told_apart(seed):
+def test_full_tree_leaves_only_indistinguishable_rows(seed):
     X, y, weight = table(seed)
     model = make_classifier("cart", depth=20).fit(X, y, sample_weight=weight)
     theirs = DecisionTreeClassifier().fit(X, y, sample_weight=weight)
@@ -72,7 +72,7 @@ def test_tree_equals_scikit_learn_if_no_splits_tie(seed):
     assert ours.predict(X).tolist() == theirs.predict(X).tolist()
 
 
-def test_values_that_single_precision_does_not_tell_apart():
+def test_values_equal_in_single_precision():
     X = np.array([[2.0**24], [2.0**24 + 1]])
     assert make_classifier("cart").fit(X, [0, 1]).score(X, [0, 1]) == 1.0
 

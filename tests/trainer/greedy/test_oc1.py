@@ -147,7 +147,7 @@ def test_the_growing_tree_is_not_drawn_after_the_limit(monkeypatch):
     problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y.astype(np.int32)))
     monitor = Monitor()
     drawn = []
-    monkeypatch.setattr(monitor, "report", lambda **news: drawn.append("draft" in news))
+    monkeypatch.setattr(monitor, "report", lambda **progress: drawn.append("draft" in progress))
 
     def make(data, monitor, crew):
         def split(rows, node):

@@ -210,7 +210,7 @@ def test_stopped_search_moves_no_split(monkeypatch):
 
 
 @pytest.mark.parametrize("min_leaf", [121, 241])
-def test_smallest_leaf_above_half_of_the_rows_gives_a_proved_leaf(min_leaf):
+def test_min_leaf_above_half_of_rows_gives_proved_leaf(min_leaf):
     certificate = LocalSearchClassifier(depth=2, leaf_penalty=0.004, min_leaf=min_leaf).fit(*wave()).certificate_
     assert certificate.leaves == certificate.subtrees == certificate.subtrees_proved == 1
 
@@ -259,7 +259,7 @@ def test_lie_about_a_node_is_refuted(honest, tmp_path):
         )
 
 
-def test_large_node_is_checked_without_a_column_for_each_question(honest, tmp_path, monkeypatch):
+def test_large_node_is_checked_without_binary_columns(honest, tmp_path, monkeypatch):
     """Trees of one question are compared, so a lie about the lowest questions is still refuted."""
     document, data = honest
     monkeypatch.setattr(subtrees, "CELLS", 10)

@@ -164,13 +164,13 @@ def test_cancel_after_the_first_incumbent_keeps_it(name, formulation):
     inst = random_instance(7, max_depth=2)
     cancelled = threading.Event()
 
-    def news(value, bound, nodes, tree):
+    def listener(value, bound, nodes, tree):
         if value is not None:
             cancelled.set()
         return cancelled.is_set()
 
     optimum = optimise(
-        FORMULATIONS[formulation](inst), backend(name), starts=[inst.majority_leaf()], news=news,
+        FORMULATIONS[formulation](inst), backend(name), starts=[inst.majority_leaf()], listener=listener,
         options=SolveOptions(stopped=cancelled.is_set),
     )  # fmt: skip
     assert optimum.value is not None

@@ -237,7 +237,7 @@ def test_contradicting_constraints_say_what_can_be_reached(method):
 
 
 @pytest.mark.parametrize("method", FLOW)
-def test_what_can_be_reached_is_said_of_leaves_and_columns_too(method):
+def test_reachable_leaves_and_columns_are_reported_too(method):
     reached = max(recall(p, 1) for s, p in judged() if recall(p, 0) == 1)
     asked = {"recall": f"no: 1; yes: {reached.numerator}/{reached.denominator}"}
     fitting = [s for s, p in judged() if recall(p, 0) == 1 and recall(p, 1) >= reached]

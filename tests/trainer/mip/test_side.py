@@ -236,7 +236,7 @@ def test_rates_of_large_groups_are_kept_exactly(name, formulation):
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_what_can_be_reached_beside_rates_of_large_groups(name):
+def test_reachable_values_include_rates_of_large_groups(name):
     """The trees that lie within a hair of the tolerance do not count."""
     r = np.random.default_rng(7)
     cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
@@ -277,7 +277,7 @@ def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
     assert optimum.value == start.bound
 
 
-def test_contradicting_constraints_are_said_to_be_infeasible():
+def test_contradicting_constraints_are_infeasible():
     X = np.array([[0], [0]], np.uint8)
     inst = instances.build(X, np.array([0, 1], np.int32), depth=1, kappa=Fraction(0))
     side = [ClassRecall(label=k, share=Fraction(1)) for k in (0, 1)]

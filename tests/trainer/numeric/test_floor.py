@@ -9,7 +9,7 @@ from trainer.families.numeric import search
 
 
 @seeds(200)
-def test_equal_rows_are_found_as_numpy_finds_them(seed, monkeypatch):
+def test_equal_rows_match_numpy_unique(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 60))
     F = int(rng.integers(1, 8))

@@ -343,7 +343,7 @@ def test_restrictions_that_do_not_fit_are_refused(rows, asked, name, words):
     assert name in caught.value.errors
 
 
-def test_too_many_thresholds_give_a_tree_within_the_limits_and_a_bound(rows, monkeypatch):
+def test_too_many_thresholds_give_feasible_tree_and_bound(rows, monkeypatch):
     best = make_classifier("exact-numeric", depth=2, recall={True: 0.97}).fit(*rows).certificate_
     free = make_classifier("exact-numeric", depth=2).fit(*rows).certificate_
     monkeypatch.setattr(restricted, "MOST_SEARCHED", 10)
@@ -354,7 +354,7 @@ def test_too_many_thresholds_give_a_tree_within_the_limits_and_a_bound(rows, mon
     assert few.predict(rows[0])[rows[1]].mean() >= 0.97
 
 
-def test_limits_that_few_thresholds_cannot_meet_are_not_called_impossible(monkeypatch):
+def test_limits_unmet_by_few_thresholds_are_not_infeasible(monkeypatch):
     """The split below the last seven rows meets the recalls. It is no quantile, and its leaf costs more than it gains."""
     X = np.arange(40.0)[:, None]
     y = np.where(X[:, 0] < 33, "a", "b")
@@ -364,7 +364,7 @@ def test_limits_that_few_thresholds_cannot_meet_are_not_called_impossible(monkey
         make_classifier("exact-numeric", depth=1, leaf_penalty=0.4, recall="a: 1; b: 1").fit(X, y)
 
 
-def test_count_of_optima_over_too_many_thresholds_says_what_to_do(rows, monkeypatch):
+def test_count_of_optima_over_too_many_thresholds_has_advice(rows, monkeypatch):
     monkeypatch.setattr(restricted, "MOST_SEARCHED", 10)
     with pytest.raises(ParameterError, match="thresholds, and at most 10 are searched") as caught:
         make_classifier("exact-numeric", depth=1, optimal_trees=3).fit(*rows)

@@ -134,7 +134,7 @@ def check_price_list(seed, made):
         check_stopped_lists(lambda: NumericWorkbench(problem, depth=depth), bench, texts, completion.tree, place, want)
 
 
-def test_what_is_proved_of_one_threshold_spares_those_beside_it(monkeypatch):
+def test_proved_threshold_prunes_its_neighbours(monkeypatch):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(150, 3)).round(3)
     y = (X[:, 0] + rng.normal(size=150) * 0.5 > 0).astype(np.int32)

@@ -121,7 +121,7 @@ def test_local_search_meets_oracle_and_leaves_local_optimum():
     assert left >= 5
 
 
-def test_local_search_without_success_ends_by_its_patience():
+def test_local_search_without_success_times_out():
     X = np.array([[0.0], [1.0], [2.0]])
     counts = np.array(
         [[1, 0], [0, 1], [1, 0]]

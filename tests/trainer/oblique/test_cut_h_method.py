@@ -199,7 +199,7 @@ def test_a_tree_and_a_bound_are_shown_from_the_first_moment(pareto):
     shown = []
     result = train(
         TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters),
-        sink=lambda news, _: shown.append((news.phase, news.leaves, news.incumbent, news.bound)),
+        sink=lambda progress, _: shown.append((progress.phase, progress.leaves, progress.incumbent, progress.bound)),
     )
     first = [s for s in shown if s[0] == "first trees" and s[2] is not None]
     assert first[0][1] == 1

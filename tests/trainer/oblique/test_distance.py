@@ -168,7 +168,7 @@ def test_one_far_value_does_not_set_the_distance_of_all_others():
     assert robust.note == ""
 
 
-def test_a_better_tree_of_single_columns_is_told():
+def test_better_univariate_tree_is_reported():
     X, y = salaries(5e7)
     asked = {"time_limit": 0.6, "search_seconds": 0.2, "first_trees": "cart", "scaling": "range"}
     found = make_classifier("oct-h", **asked).fit(X, y).certificate_

@@ -338,7 +338,7 @@ def test_column_far_from_zero_has_same_best_tree():
     )
 
 
-def test_rows_are_parted_as_the_binary_numbers_that_they_are():
+def test_rows_are_separated_as_binary_numbers():
     """The points are on a line as decimals but not as floats, so six rows can be correct instead of five."""
     X = np.array([[float(f"1000000000.{i:03d}"), float(i)] for i in range(7)])
     assert as_integers(X)[0] is None
@@ -350,7 +350,7 @@ def test_rows_are_parted_as_the_binary_numbers_that_they_are():
 
 
 @pytest.mark.parametrize("seed", [11, 35])
-def test_a_tree_that_cannot_be_drawn_gives_way_to_one_that_can(seed):
+def test_undrawable_tree_is_replaced_by_drawable_one(seed):
     """Then there is no proof, but also no limit, and at least a single leaf is returned."""
     r = np.random.default_rng(seed)
     columns = 1e16 + 2 * r.integers(0, 3, 12), r.integers(0, 3, 12) * 1e-300, r.integers(0, 4, 12)

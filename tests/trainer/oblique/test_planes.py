@@ -46,10 +46,10 @@ def test_frontier_starts_with_all_methods_and_reports_its_trees():
     r = np.random.default_rng(1)
     X = r.normal(size=(150, 4)).round(3)
     data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(150) < 0.1)).astype(int))
-    news = []
+    reports = []
     parameters = {"depth": 1, "pareto": True, "time_limit": 4, "search_seconds": 1}
     request = TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)
-    result = train(request, sink=lambda progress, draft: news.append(progress))
+    result = train(request, sink=lambda progress, draft: reports.append(progress))
     few = {e["kind"]: e["points"] for e in result.certificate.evidence}["coefficient-frontier"]
     stump = train(TrainRequest(table=data, labels=labels, method="cart", parameters={"depth": 1})).certificate
     assert few[0]["coefficients"] == 0
@@ -57,10 +57,10 @@ def test_frontier_starts_with_all_methods_and_reports_its_trees():
     one = next(p for p in few if p["coefficients"] == 1)
     assert one["correct"] >= stump.correct
     assert all(p["bound"] >= p["correct"] for p in few)
-    values = [p.incumbent for p in news if p.incumbent is not None]
+    values = [p.incumbent for p in reports if p.incumbent is not None]
     assert len(values) > 2
     assert values[-1] == pytest.approx(result.certificate.objective)
-    assert any(p.bound is not None for p in news[:-1])
+    assert any(p.bound is not None for p in reports[:-1])
 
 
 def test_sparse_planes_use_the_fewest_columns():

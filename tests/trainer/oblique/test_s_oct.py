@@ -61,7 +61,7 @@ def test_a_tree_written_into_the_models_keeps_its_exact_value(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(1, 7), 8, 9])
-def test_all_of_them_are_at_least_the_univariate_optimum(seed):
+def test_hyperplane_optima_are_at_least_univariate_optimum(seed):
     _, counts, depth, kappa, values, y = rows_of(seed)
     data, labels = table(values, y)
     n = int(counts.sum())

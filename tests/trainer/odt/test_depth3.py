@@ -69,7 +69,7 @@ def test_agrees_with_the_search_without_the_kernel(text, card):
         assert SubsetSearch(groups=groups, root=shape).solve(shape, rows, value) == (value, None)
 
 
-def test_three_classes_are_searched_without_it():
+def test_three_classes_are_searched_without_binary_bound():
     for seed in range(15):
         problem = random_problem(3000 + seed)
         shape = parse("imbalanced")

@@ -191,7 +191,7 @@ def test_a_stopped_solver_keeps_its_first_tree():
 
 
 @pytest.mark.parametrize(("asked", "name"), [({"without": "magic"}, "without"), ({"frontier": True}, "frontier")])
-def test_what_a_solver_cannot_do_is_refused(asked, name):
+def test_unsupported_solver_options_are_refused(asked, name):
     with pytest.raises(ParameterError) as caught:
         solved(small(1), solver="scip", **asked)
     assert name in caught.value.errors

@@ -75,7 +75,7 @@ def test_fronts_are_those_of_brute_force(seed):
 
 @pytest.mark.slow
 @seeds(120)
-def test_what_a_target_excludes_is_not_looked_for(seed):
+def test_trees_below_the_target_are_not_searched(seed):
     problem, text, card = case(seed, 2)
     columns, sizes = posed(problem)
     positives = int(sizes[:, 1].sum())

@@ -148,7 +148,7 @@ def test_at_least_a_hundred_damages_are_tried():
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"null", b"[]", b"3", b"\xff\xfe{}", b'{"format": "octweb-tree"}', b"[" * 100_000]
 )
-def test_what_is_no_document_is_refused(content, tmp_path):
+def test_invalid_document_is_refused(content, tmp_path):
     path = tmp_path / "model.json"
     path.write_bytes(content)
     with pytest.raises(ModelFileError):

@@ -368,7 +368,7 @@ def test_a_sheet_of_two_lines_with_names_that_are_no_formulas():
     assert not any(row[:-1])
 
 
-def test_what_a_language_cannot_hold_is_refused():
+def test_tree_unsupported_by_language_is_refused():
     def one(name="x", threshold=0.5):
         schema = (ColumnSchema(name=name, kind=ColumnKind.NUMERIC),)
         draft = DraftBranch(

@@ -117,7 +117,7 @@ def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tupl
     reached = {0}
     depth = {0: 0}
     if not nodes:
-        raise LookupError("there is no node")
+        raise LookupError("the tree has no nodes")
     for i, node in enumerate(nodes):
         if node["id"] != i or i not in reached:
             return f"Node {i} has no parent, or a wrong id.", 0

@@ -155,10 +155,10 @@ class InstanceModel(TreeProgram[ArrayTree]):
     every_point = True
 
     def __init__(
-        self, formulation: Formulation, news: Listener = lambda *_: False, known: Fraction | None = None
+        self, formulation: Formulation, listener: Listener = lambda *_: False, known: Fraction | None = None
     ) -> None:
         self.formulation = formulation
-        self.news = news
+        self.listener = listener
         self.known = known
         self.model = formulation.model
         self.instance = formulation.instance
@@ -199,7 +199,7 @@ class InstanceModel(TreeProgram[ArrayTree]):
 
     def progress(self, bound: float, nodes: int) -> bool:
         """Report incumbent and bound to the listener; return whether to stop."""
-        return self.news(self.best, bound, nodes, self.tree)
+        return self.listener(self.best, bound, nodes, self.tree)
 
     def forbids(self, tree: ArrayTree) -> Row | None:
         """Return the row that excludes a tree if the constraints do not admit it."""
@@ -212,14 +212,14 @@ def optimise(
     *,
     options: SolveOptions | None = None,
     starts: Sequence[ArrayTree] = (),
-    news: Listener = lambda *_: False,
+    listener: Listener = lambda *_: False,
     known: Fraction | None = None,
 ) -> MipResult:
     """Solve a formulation; the search ends at the upper bound `known`, in rows.
 
     Raises InfeasibleError if no tree satisfies the constraints and SolverError if the claims contradict each other.
     """
-    kind = InstanceModel(formulation, news, known)
+    kind = InstanceModel(formulation, listener, known)
     usable = [tree for tree in starts if formulation.admits(tree)]
     for tree in usable:
         kind.consider(tree)
@@ -278,9 +278,9 @@ def solve_problem(
         return _build_stopped_solution(problem, replace(instance, kappa=prices.asked), solver, start.trees)
     monitor.report(phase="search")
     options = options_of(settings, monitor)
-    news = _reporter(problem, instance, prices, monitor)
+    listener = _reporter(problem, instance, prices, monitor)
     try:
-        result = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
+        result = optimise(formulation, solver, options=options, starts=starts, listener=listener, known=start.bound)
     except InfeasibleError as error:
         monitor.report(phase="what can be reached")
         raise _explain_infeasible(
@@ -338,7 +338,7 @@ def _reporter(
 ) -> Callable[[Fraction | None, float, int, ArrayTree | None], bool]:
     """Return a listener that reports exact objectives to the monitor."""
 
-    def news(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
+    def listener(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
         true = None if value is None or tree is None else prices.value(value, len(tree.leaves))
         upper = None if math.isinf(bound) else prices.bound(Fraction(bound))
         monitor.report(
@@ -350,7 +350,7 @@ def _reporter(
         )
         return monitor.stopped()
 
-    return news
+    return listener
 
 
 def _make_solution(

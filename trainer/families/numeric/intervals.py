@@ -250,7 +250,7 @@ class NumericSearch:
         height: int,
         best: NodeResult,
         slack: int,
-        news: bool = False,
+        is_reported: bool = False,
         first: np.ndarray | None = None,
     ) -> NodeResult:
         """Return a tree of full height that costs less than best.cost - slack, or `best` if there is none.
@@ -288,7 +288,7 @@ class NumericSearch:
             c = lines[k].middle(a, b, best.cost - slack - lines[k].toll)
             if c is None:
                 continue
-            best = self._threshold(order, height, lines[k], a, b, c, best, news)
+            best = self._threshold(order, height, lines[k], a, b, c, best, is_reported)
             for x, z in ((a, c), (c, b)):
                 if z - x > 1:
                     heapq.heappush(heap, (lines[k].toll + lines[k].free_low[x] + lines[k].free_high[z], k, x, z))
@@ -305,7 +305,7 @@ class NumericSearch:
         b: int,
         c: int,
         best: NodeResult,
-        news: bool,
+        is_reported: bool,
     ) -> NodeResult:
         """Solve both children of threshold c within the upper bound and store their bounds."""
         target = best.cost - line.toll
@@ -324,7 +324,7 @@ class NumericSearch:
         line.first_low[c], line.first_high[c] = firsts
         if all(child is not None and child.exact for child in children) and sum(bounds) < target:
             best = NodeResult(line.toll + sum(bounds), (line.f, t, children[0].tree, children[1].tree), True)
-            if news:
+            if is_reported:
                 self.on_better(best.cost, best.tree)
         return best
 

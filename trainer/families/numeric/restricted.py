@@ -35,8 +35,8 @@ class _TreesMonitor(StoppedMonitor):
         super().__init__(outer.stopped)
         self.flag = outer.flag
 
-    def report(self, **news: Any) -> None:
-        super().report(**{name: value for name, value in news.items() if name != "bound"})
+    def report(self, **progress: Any) -> None:
+        super().report(**{name: value for name, value in progress.items() if name != "bound"})
 
 
 def solve_within(problem: Problem, settings: Settings, relaxed: Solution, incumbent: LimitedIncumbent) -> Solution:

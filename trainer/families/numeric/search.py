@@ -220,7 +220,7 @@ def _deepen(
         for height in range(3, heights + 1):
             search.visits = []
             search.visited = 0
-            best = search.search(order, height, best, slack if height == depth else 0, news=True)
+            best = search.search(order, height, best, slack if height == depth else 0, is_reported=True)
     except TimeOver:
         return replace(best, visits=None), False  # the stored visits belong to a smaller height
     return best if search.visited <= search.most_visits else replace(best, visits=None), True

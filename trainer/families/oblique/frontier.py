@@ -118,12 +118,12 @@ class SizeMonitor(InnerMonitor):
         super().__init__(outer, seconds)
         self.price = float(price)
 
-    def report(self, **news: Any) -> None:
+    def report(self, **progress: Any) -> None:
         """Store the report, and report trees to the run at the run's price."""
-        super().report(**news)
-        if news.get("incumbent") is not None and news.get("leaves") is not None:
-            value = news["incumbent"] - self.price * news["leaves"]
-            self.outer.report(incumbent=value, leaves=news["leaves"], draft=news.get("draft"))
+        super().report(**progress)
+        if progress.get("incumbent") is not None and progress.get("leaves") is not None:
+            value = progress["incumbent"] - self.price * progress["leaves"]
+            self.outer.report(incumbent=value, leaves=progress["leaves"], draft=progress.get("draft"))
 
 
 def _first_trees(

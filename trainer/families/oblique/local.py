@@ -172,13 +172,13 @@ class LocalSearch:
         *,
         enough: Fraction,
         stopped: Callable[[], bool],
-        news: Callable[[Fraction, ObliqueTree], None] = lambda *_: None,
+        on_improvement: Callable[[Fraction, ObliqueTree], None] = lambda *_: None,
         most: int = 1_000_000,
         patience: int = 1_000_000,
     ) -> None:
         """Improve every start tree, then trees with random new subtrees.
 
-        Ends at the value `enough`, after `most` rounds, after `patience` rounds without a better tree, or if it is stopped. `news`
+        Ends at the value `enough`, after `most` rounds, after `patience` rounds without a better tree, or if it is stopped. `on_improvement`
         receives each improvement.
         """
         better = self.rounds
@@ -188,7 +188,7 @@ class LocalSearch:
             nonlocal better
             if self.consider(tree):
                 better = self.rounds
-                news(self.value, self.best)
+                on_improvement(self.value, self.best)
 
         for start in starts:
             take(start)

@@ -191,7 +191,7 @@ class Run:
     def _search(self, starts: Sequence[ObliqueTree], seconds: float, patience: int = 1_000_000) -> None:
         stopped = self.clock.until(seconds)
         self.search.run(
-            starts, enough=self.bound, stopped=stopped, news=lambda *_: self.report(), patience=patience
+            starts, enough=self.bound, stopped=stopped, on_improvement=lambda *_: self.report(), patience=patience
         )  # fmt: skip
 
     def _master(self) -> None:

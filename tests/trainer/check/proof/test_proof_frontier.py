@@ -150,7 +150,7 @@ def test_no_change_makes_a_false_frontier_hold():
         {"goals": ["1"]}, {"goals": [1.0]}, {"goals": [True]}, {"goals": [-1]}, {"goals": 3}, {"format": "x"}, {"rows": "others"},
     ],
 )  # fmt: skip
-def test_headers_that_are_none_are_refused(change):
+def test_invalid_headers_are_refused(change):
     space, lines, _ = questions(1)
     assert shown(space, [{**lines[0], **change}, *lines[1:]]) is None
 

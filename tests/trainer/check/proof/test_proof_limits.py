@@ -109,7 +109,7 @@ def test_proof_within_limits_shows_optimum_and_no_more(seed):
             assert shown is None or (changed["bound"] <= true and shown <= Fraction(optimum, Q))
 
 
-def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
+def test_costs_of_recalls_are_left_to_vector_steps():
     """These steps have no recalls, so a bound that needs one is made by other steps."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (30, 4)).astype(np.uint8)

@@ -23,7 +23,7 @@ from trainer.families.oblique.proving import PlaneProof, enumerate_labellings
 Lines = list[dict[str, Any]]
 # Distances that planes must keep from the points.
 TOUCHING = 0.0
-FAR = 0.3
+GAP_OF_POINTS = 0.3
 
 
 def never() -> bool:
@@ -97,7 +97,7 @@ def accepted(lines: Lines, space: PlaneSpace) -> Fraction | None:
         return None
 
 
-SEEDS = [(seed, TOUCHING) for seed in range(30)] + [(seed, FAR) for seed in range(12)]
+SEEDS = [(seed, TOUCHING) for seed in range(30)] + [(seed, GAP_OF_POINTS) for seed in range(12)]
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def _tuples(tree):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("least", [TOUCHING, FAR])
+@pytest.mark.parametrize("least", [TOUCHING, GAP_OF_POINTS])
 def test_no_change_makes_a_proof_show_what_is_false(least):
     tried = refused = 0
     for seed in (0, 1, 3, 4, 6, 7, 9, 10, 12, 13):
@@ -255,7 +255,7 @@ def test_a_block_may_add_up_what_other_blocks_show():
 @pytest.mark.parametrize(
     ("change", "least"), [({"version": 1}, 0), ({"scale": 2}, 0), ({"goal": -1}, 0), ({"goal": "1"}, 0)]
 )
-def test_headers_that_are_none(change, least):
+def test_invalid_headers(change, least):
     assert accepted([{**HEAD, **change}, VECTOR, *BLOCK, END], LINE) is None
 
 
@@ -282,7 +282,7 @@ def test_the_first_ways_to_label_many_leaves_come_at_once(depth, leaves):
     assert len(own) == 50
 
 
-def test_a_deep_analysis_ends_when_it_is_told_to():
+def test_deep_analysis_can_be_cancelled():
     r = np.random.default_rng(0)
     X = r.random((70, 2))
     asked = []

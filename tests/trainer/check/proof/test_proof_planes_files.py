@@ -130,7 +130,7 @@ def test_weights_and_rows_of_weight_zero_count_in_a_proof(tmp_path):
     assert verdict(verify(model, data, file)) == "proved"
 
 
-def test_numbers_that_cannot_be_told_apart_are_left_unproved():
+def test_indistinguishable_numbers_are_left_unproved():
     near = np.array([1e15, 1e15 + 0.125])
     one = np.ones(2, np.int64)
     model = {

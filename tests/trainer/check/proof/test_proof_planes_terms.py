@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.trainer.check.proof.test_proof_planes import FAR, TOUCHING, Lines, accepted, changes, never, scaled
+from tests.trainer.check.proof.test_proof_planes import GAP_OF_POINTS, TOUCHING, Lines, accepted, changes, never, scaled
 from tests.trainer.check.proof.test_second_checker import page, proved_alone, raised
 from tests.trainer.oracles.oblique import random_points
 from tests.trainer.oracles.oblique_class import best_in_class
@@ -25,7 +25,7 @@ from trainer.families.oblique.proving import PlaneProof
 from trainer.training.run import TrainRequest, save, train
 
 CASES = [(seed, kind, least) for kind in ("leaf", "price", "both") for seed, least in
-         [*((seed, TOUCHING) for seed in range(11)), *((seed, FAR) for seed in range(4))]]  # fmt: skip
+         [*((seed, TOUCHING) for seed in range(11)), *((seed, GAP_OF_POINTS) for seed in range(4))]]  # fmt: skip
 PRICES = Fraction(1, 2), Fraction(1, 3), Fraction(1), Fraction(3, 10)
 
 

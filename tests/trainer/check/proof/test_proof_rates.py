@@ -125,7 +125,7 @@ def test_one_step_proves_fair_optimum_and_no_more(seed):
 
 
 @seeds(40)
-def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
+def test_groups_and_their_tolerance_change_the_result(seed):
     """A proof for one definition shows of another one only what is true of that one."""
     space = table(seed)
     brute = Brute(space)

@@ -35,7 +35,7 @@ from trainer.families.exact.workbench import Workbench
 from trainer.training.run import TrainRequest
 from trainer.workbench.requests import WorkbenchSession
 
-FAR = 1 << 60
+INFINITE_COST = 1 << 60
 
 
 class Brute:
@@ -104,7 +104,7 @@ class Brute:
             and (s.max_leaves is None or t[2] <= s.max_leaves)
             and (s.max_columns is None or len(t[3]) <= s.max_columns)
         ]
-        return min(kept, default=FAR)
+        return min(kept, default=INFINITE_COST)
 
 
 def some_wishes(
@@ -185,7 +185,7 @@ def test_one_step_proves_restricted_optimum_and_no_more(seed):
     if space.max_columns is not None:
         space = replace(space, max_columns=None)
         best = Brute(space, unit, leaf).least()
-    if best >= FAR:
+    if best >= INFINITE_COST:
         best = 10_000
         step = {"path": [], "height": space.depth, "bound": best, "by": "within"}
         assert accepted(space, lines(space, [step], best)) is not None
@@ -275,7 +275,7 @@ def test_deep_proofs_within_restrictions(seed):
     judge_changes(space, proof, optimum, most=2)
 
 
-def with_taller(proof: Lines, deepest: int = FAR) -> Lines:
+def with_taller(proof: Lines, deepest: int = INFINITE_COST) -> Lines:
     """Return the proof with another step after each one on vectors.
 
     The added steps are about taller trees, with a larger bound and a vector that says nothing. From `deepest` on, a

@@ -209,7 +209,7 @@ def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
         assert tolerance or shown == solution.cost
 
 
-def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monkeypatch):
+def test_search_with_more_thresholds_than_proof_is_stated(monkeypatch):
     monkeypatch.setattr(intervals, "MOST_VISITS", 3)
     rng = np.random.default_rng(5)
     X = rng.integers(0, 9, (40, 3)) / 4
@@ -267,7 +267,7 @@ def test_similar_steps_hold_exactly_where_the_difference_is_paid(seed):
         {"by": "trust me"}, {"by": "similar"}, {"by": "similar", "of": 1}, {"leaves": 0}, {"bound": None},
     ],
 )  # fmt: skip
-def test_steps_that_are_none_are_refused(change):
+def test_malformed_steps_are_refused(change):
     space, lines, _ = questions(1, 3)
     assert accepted(space, [lines[0], {**lines[-1], **change}, *lines[1:]]) is None
 
@@ -276,7 +276,7 @@ def test_steps_that_are_none_are_refused(change):
     "change",
     [{"format": "x"}, {"version": 3}, {"version": True}, {"scale": 2}, {"scale": 0}, {"goal": -1}, {"goal": "9"}],
 )
-def test_headers_that_are_none_are_refused(change):
+def test_invalid_headers_are_refused(change):
     space, lines, _ = questions(1, 3)
     assert accepted(space, [{**lines[0], **change}, *lines[1:]]) is None
 

@@ -98,7 +98,7 @@ def test_a_proof_of_each_number_of_leaves_shows_it_too(tmp_path, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_it_is_not_proved_without_the_blocks_for_smaller_trees(tmp_path, seed):
+def test_missing_blocks_for_smaller_trees_prevent_proof(tmp_path, seed):
     """The proof is of the optimum alone, from a run that did not request the fewest leaves."""
     document, data, proof = trained(tmp_path, seed)
     plain = tmp_path / "plain"

@@ -54,7 +54,7 @@ def test_a_bound_of_a_split_without_its_impurity(folder, tmp_path):
 
 
 @pytest.mark.parametrize("twice", [("status", "proved by all"), ("bound", 0.5)])
-def test_a_member_that_is_there_twice_is_damage(folder, tmp_path, twice):
+def test_duplicate_member_is_damage(folder, tmp_path, twice):
     document, data = trained(folder, "exact")
     text = json.dumps(document)
     name = f'"{twice[0]}":'
@@ -83,7 +83,7 @@ def test_a_point_of_a_frontier_has_a_question_less_than_leaves(folder, tmp_path)
     assert refuted(document, data, tmp_path) == {"leaf-frontier"}
 
 
-def test_all_folds_and_a_word_of_how_they_ended(folder, tmp_path):
+def test_all_folds_are_listed_with_status(folder, tmp_path):
     document, data = trained(folder, "cart", folds=3)
     document["metrics"]["cross_validation"]["ended"] = "all folds are perfect"
     assert refuted(document, data, tmp_path) == {"metrics cross_validation"}
@@ -190,7 +190,7 @@ PROMISE = {"promise": "nobody has a better one"}
         lambda d: d["certificate"].setdefault("wishes", [{"wish": "depth root 2", "price": None}])[0],
     ],
 )
-def test_what_is_not_known_has_a_line_wherever_it_stands(folder, tmp_path, place):
+def test_unknown_member_gets_a_line_at_any_depth(folder, tmp_path, place):
     document, data = trained(folder, "exact")
     place(document).update(PROMISE)
     found = findings(document, data, tmp_path)

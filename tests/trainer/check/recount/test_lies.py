@@ -261,7 +261,7 @@ def test_impurities_are_counted_again(folder, tmp_path):
 
 
 @pytest.mark.parametrize(("method", "name"), [("exact", "bins"), ("odt", "bins"), ("exact", "depth")])
-def test_numbers_that_nobody_can_count_up_to(folder, tmp_path, method, name):
+def test_huge_numbers_are_rejected(folder, tmp_path, method, name):
     document, data = trained(folder, method, **FAST)
     document["parameters"][name] = 10**20
     with pytest.raises(ModelFileError, match=f"'{name}' is over"):

@@ -28,14 +28,14 @@ def ways(points):
 
 
 @seeds(300)
-def test_every_way_to_part_points_is_found(seed):
+def test_every_separation_of_points_is_found(seed):
     rng = np.random.default_rng(seed)
     points = np.unique(rng.integers(0, rng.integers(2, 8), (rng.integers(2, 10), 2)), axis=0)
     wanted = {side.tobytes() for side in line_separations([(int(x), int(y)) for x, y in points])}
     assert ways(points) == wanted == ways(points.astype(object) * 10**30)
 
 
-def test_angles_that_are_one_to_the_computer_are_told_apart():
+def test_angles_equal_in_floats_are_distinguished():
     far = 10**17
     points = np.array([[0, 0], [far, far + 1], [far + 1, far + 2], [-far, -far], [far, far - 1]], dtype=object)
     exact = {side.tobytes() for side in partings_of_whole_numbers(points.tolist())}
@@ -60,7 +60,7 @@ def partings_of_whole_numbers(points):
     return [np.frombuffer(side, bool) for side in found]
 
 
-def test_columns_become_whole_numbers_as_they_are_written():
+def test_columns_become_integers_exactly():
     assert as_integers(np.array([0.1, 0.3, 0.2])).tolist() == [0, 2, 1]
     assert as_integers(np.array([5.0, -5.0])).tolist() == [1, 0]
     wide = as_integers(np.array([1e-9, 1.0, 1e9]))

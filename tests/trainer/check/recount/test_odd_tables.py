@@ -36,7 +36,7 @@ def check(folder, path, reading, write=save, **asked):
 
 
 @pytest.mark.parametrize("begin", [0, pytest.param(40, marks=pytest.mark.slow)])
-def test_odd_tables_are_read_as_the_training_reads_them(tmp_path, begin):
+def test_unusual_tables_are_parsed_as_in_training(tmp_path, begin):
     trained = 0
     for seed in range(begin, begin + 40 if not begin else 470):
         path, reading = odd_table(tmp_path, seed)

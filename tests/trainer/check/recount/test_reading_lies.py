@@ -137,7 +137,7 @@ def test_value_declared_missing_by_user_is_reported(tmp_path):
     assert verdict(verify(model, path)) == "refuted"
 
 
-def test_the_whole_reading_taken_away_is_no_way_out(trained, tmp_path):
+def test_removing_the_parsing_record_is_detected(trained, tmp_path):
     path, document = trained
     changed = tmp_path / "m.json"
     changed.write_text(json.dumps({name: own for name, own in document.items() if name != "reading"}))

@@ -81,7 +81,7 @@ def test_lie_about_restrictions_is_refuted(folder, tmp_path, asked, lie):
     "asked",
     [ASKED[0], {"forbidden_pairs": "length + width"}, {"forbidden": "width"}, {"min_leaf": 9}, {"max_leaves": 3}],
 )
-def test_tree_without_the_restriction_is_refuted_as_the_best_within(folder, tmp_path, asked):
+def test_unrestricted_tree_is_refuted_as_best_restricted_one(folder, tmp_path, asked):
     """The file has the tree of fewest errors, which violates the restriction, but it claims its scope."""
     plain, data = trained(folder, "exact-numeric", test_share=0.25)
     document, _ = trained(folder, "exact-numeric", test_share=0.25, **asked)

@@ -46,7 +46,7 @@ def test_search_finds_optimum_with_and_without_wishes(seed):
         assert small.optimum_without(model, rows, [i]) == (None if rest == INFINITE else objective(rest, rows))
 
 
-def test_what_would_take_long_is_not_called_searched(monkeypatch):
+def test_skipped_search_is_not_called_searched(monkeypatch):
     model, rows, *_ = claim(4)
     monkeypatch.setattr(small, "VISITS", 0)
     found, why = small.best(model, rows)

@@ -86,7 +86,7 @@ def test_each_class_is_dealt_out_evenly_and_each_row_has_a_sign(folder, tmp_path
         (lambda d: [node.update(p=0.01) for node in d["nodes"]], "nodes p"),
     ],
 )
-def test_what_is_said_beside_the_numbers_is_named(folder, tmp_path, edit, claim):
+def test_unchecked_texts_are_named(folder, tmp_path, edit, claim):
     document, data = trained(folder, "exact", test_share=0.25, folds=2)
     edit(document)
     said = findings(document, data, tmp_path)

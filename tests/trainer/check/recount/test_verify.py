@@ -143,7 +143,7 @@ def test_a_false_claim_is_refuted(trained, claim, edit):
         lambda d: d.update(classes=[["no"], "yes"]),
     ],
 )
-def test_a_damaged_file_is_said_to_be_damaged(trained, edit):
+def test_damaged_file_is_reported(trained, edit):
     model, data = trained(depth=2)
     change(model, edit)
     with pytest.raises(ModelFileError, match="The model file is damaged"):

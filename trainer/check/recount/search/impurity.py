@@ -94,7 +94,7 @@ def phi(measure: str, counts: np.ndarray) -> np.ndarray:
     if measure == "gini":
         return total - (counts**2).sum(axis=1) / np.maximum(total, 1)
     if measure != "entropy":
-        raise ValueError(f"there is no impurity {measure[:40]!r}")
+        raise ValueError(f"unknown impurity {measure[:40]!r}")
     logs = [x * np.log(np.maximum(x, 1)) for x in (total, counts)]
     return np.maximum(0.0, logs[0] - logs[1].sum(axis=1))
 

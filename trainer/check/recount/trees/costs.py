@@ -269,13 +269,13 @@ def _read_pair(item: str, classes: Sequence[str]) -> tuple[tuple[str, str], str]
             pair = item[: arrow.start()].strip(), item[arrow.end() : at].strip()
             if set(pair) <= set(classes):
                 return pair, item[at + 1 :]
-    raise ValueError(f"there are no costs {item[:40]!r}")
+    raise ValueError(f"{item[:40]!r} names no known pair of classes: expected TRUE>ANSWER=COST")
 
 
 def _read_term(text: str) -> Term:
     match = TERM.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"there is no cost {text[:40]!r}")
+        raise ValueError(f"{text[:40]!r} is not a cost: expected NUMBER or NUMBER*COLUMN")
     return read_fraction(match[1]), None if match[2] is None else match[2].strip()
 
 

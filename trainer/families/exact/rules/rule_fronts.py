@@ -60,7 +60,7 @@ class RuleFront:
 
     @property
     def least(self) -> int:
-        """The least cost, or `below` if there is no vector."""
+        """Return the least cost, or `below` if the front is empty."""
         return int(self.vectors[:, 0].min()) if len(self.vectors) else self.below
 
 
