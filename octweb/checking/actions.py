@@ -109,11 +109,19 @@ def bundle(model: TreeModel) -> bytes:
 
 
 def _how(stem: str, proved: bool, model: TreeModel) -> str:
+    counted = model.dataset is not None and model.dataset.counts
     rows = model.dataset.source_name if model.dataset is not None and model.dataset.source_name else "rows.csv"
+    rows = "counts" if counted else rows
+    needed = (
+        "the folder 'counts' with counts.json and counts.npz, as the page of the data set gives them"
+        if counted
+        else f"the file of rows that was uploaded for the training ({rows})"
+    )
+    choice = "both files of the counts" if counted else "the rows (CSV)"
     proof = f" --proof {stem}.{ENDING}" if proved else ""
     return f"""How to check this model
 
-You need: these files, and the file of rows that was uploaded for the training ({rows}). Nothing else.
+You need: these files, and {needed}. Nothing else.
 
 With Python 3.11 or later and NumPy:
 
@@ -123,7 +131,7 @@ With an installed octweb:
 
     manage.py verify {stem}.json "{rows}"{proof}
 
-In a browser: open check_octweb.html and choose the model, the proof and the rows (CSV). It checks the proof of the bound, sends nothing,
+In a browser: open check_octweb.html and choose the model, the proof and {choice}. It checks the proof of the bound, sends nothing,
 and was written from proof-format.md alone, so it shares no code with the other checker either.
 
 The checker shares no code with the training. It reads the rows by itself, runs the tree over them, counts every number of the model file

@@ -62,10 +62,10 @@ class TrainingProcess(Process):
         return [f"--progress={progress}", *proof]
 
     def _from_counts(self, run: TrainingRun) -> list[str]:
-        """Return the command line of a training from counts, which needs no rows and writes no proof."""
+        """Return the command line of a training from counts, which needs no rows."""
         parameters = arguments_of(run.parameters.items())
         command = [*settings.COMMAND, "train", f"--method={run.method}", *parameters, f"--name={run.name}"]
-        return [*command, f"--output={self.result}", "--json", "--", str(self.data)]
+        return [*command, f"--output={self.result}", f"--proof={self.proof}", "--json", "--", str(self.data)]
 
     def command(self) -> list[str]:
         run: TrainingRun = self.job

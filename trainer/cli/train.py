@@ -217,7 +217,13 @@ def _train_from_counts(options: Options, interrupts: Interrupts) -> None:
     """Train from a folder of counts; raise ParameterError for options that need rows."""
     counts = counts_of(options)
     method = get(options["method"])
-    result = train_counts(counts, checked_parameters(method, options), name=options["name"])
+    result = train_counts(
+        counts,
+        checked_parameters(method, options),
+        name=options["name"],
+        proof=Path(options["proof"]) if options["proof"] else None,
+        proof_size=int(options["proof_size"] * 1_000_000),
+    )
     if options["output"]:
         save(result.model, options["output"])
     if result.certificate.note:

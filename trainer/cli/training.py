@@ -43,7 +43,7 @@ class TrainingData(NamedTuple):
 
 # options of commands that also take counts
 NEED_ROWS = (
-    "test_share", "folds", "schema", "warm_start", "sha256", "proof", "killed", "progress", "group", "time", "weight", "ignore", "special",
+    "test_share", "folds", "schema", "warm_start", "sha256", "killed", "progress", "group", "time", "weight", "ignore", "special",
 )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from trainer.certificate import Certificate, Evidence, Guarantee, Status, relati
 from trainer.constraints.text import split_items
 from trainer.counts.folder import Counts
 from trainer.counts.objective import CountedObjective, counted_objective
+from trainer.counts.proof import proof_lines
 from trainer.counts.search import BestByLeaves, Shape, TreeSearch
 from trainer.data.problem import SettingNames
 from trainer.dtypes import BoolArray, CountArray
@@ -26,6 +29,7 @@ from trainer.registry import get, method_for
 from trainer.table import ColumnKind
 from trainer.training.claims import read_claim
 from trainer.training.metrics import crossed_metrics, unseen_accuracy
+from trainer.training.proof_file import MAX_PROOF_BYTES, write_lines
 from trainer.training.summary import cost_summary
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
@@ -55,7 +59,14 @@ class CountedTree:
     summary: dict[str, Any]
 
 
-def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *, name: str = "") -> CountedTree:
+def train_counts(
+    counts: Counts,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    name: str = "",
+    proof: Path | None = None,
+    proof_size: int = MAX_PROOF_BYTES,
+) -> CountedTree:
     """Find an optimal tree over the questions of the counts.
 
     Parameters
@@ -65,6 +76,8 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
         Settings of `exact`: depth, leaf_penalty, max_leaves, min_leaf, forbidden, costs and cost_unit.
     name : str
         A name for the model file.
+    proof : Path, optional
+        File for the proof of the bound, of at most `proof_size` bytes.
 
     Raises
     ------
@@ -88,6 +101,10 @@ def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *,
     tree = tree_of(search.shape(leaves), counts, objective)
     upper = best if high is low else tree_search(counts, settings, high, low).best
     certificate = _certificate(counts, method, settings, tree, objective, upper, time.monotonic() - start)
+    if proof is not None:
+        lines = partial(proof_lines, counts, settings, objective, best.correct[leaves - 1], tree.n_leaves)
+        written = write_lines(proof, lines, proof_size)
+        certificate = replace(certificate, evidence=(*certificate.evidence, written))
     claim = certificate.to_json()
     metrics: dict[str, Any] = {"train": _judge(tree, counts, None) | _cost_metrics(tree, objective)}
     fold_trees: list[Tree] = []
@@ -394,5 +411,6 @@ def _summary(model: ModelFile, certificate: Certificate, counts: Counts) -> dict
         "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
     }  # fmt: skip
     summary |= cost_summary(certificate)
+    summary["proof"] = next((e for e in certificate.evidence if e["kind"] == Evidence.PROOF), None)
     unseen = unseen_accuracy(model.metrics)
     return summary if unseen is None else summary | {"unseen_accuracy": unseen}

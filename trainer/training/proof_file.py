@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,7 @@ NARROW = {"few", "weigh"}  # reasons of steps that need version 7, in proofs abo
 OF_ANY_HEIGHT = 9
 OF_PRICES = 10
 OF_LINES = 11
+OF_COUNTS = 12
 OF_EMPTY_CELLS = 8  # version for tables with empty cells; 'like' then names the version of the steps
 RATES = "fairness"  # needs version 6, whose vectors have groups
 SEARCHED = {"monotone", RATES}  # constraints that couple leaves and that the checker supports
@@ -69,21 +70,31 @@ def write_proof(
     def stop() -> bool:
         return cancelled() or (limits.seconds is not None and time.perf_counter() - start > limits.seconds)
 
+    def lines() -> Iterator[dict[str, Any]]:
+        proof = _proof(problem, method, settings, solution, stop)
+        planes = method.proof is ProofKind.HYPERPLANES
+        return _lines(problem, proof, planes=planes, rates=RATES in active_constraints(settings))
+
+    return write_lines(path, lines, limits.size)
+
+
+def write_lines(path: Path, lines: Callable[[], Iterator[dict[str, Any]]], most: int) -> dict[str, Any]:
+    """Write a proof of at most so many bytes; return its record for the model file.
+
+    `lines` returns the header and the steps, or raises NotProved; then the record states the reason, and no file is written.
+    """
+    start = time.perf_counter()
     path.unlink(missing_ok=True)
     try:
-        proof = _proof(problem, method, settings, solution, stop)
-        lines = _lines(
-            problem, proof, planes=method.proof is ProofKind.HYPERPLANES, rates=RATES in active_constraints(settings)
-        )
-        size, digest = _write(path, lines, limits.size)
+        written = _write(path, lines(), most)
     except (NotProved, DataError) as reason:  # DataError means that the exact search would have too many features
         return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
     return {
         "kind": Evidence.PROOF,
         "made": True,
-        "steps": len(proof.steps),
-        "bytes": size,
-        "sha256": digest,
+        "steps": written.steps,
+        "bytes": written.size,
+        "sha256": written.sha256,
         "seconds": round(time.perf_counter() - start, 3),
     }
 
@@ -229,9 +240,18 @@ def rows_digest(problem: Problem) -> str:
     return sha.hexdigest()
 
 
-def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int, str]:
-    """Write the file atomically, return its size and SHA-256; it has no time or name, so equal proofs are equal files."""
+class _Written(NamedTuple):
+    """Number of steps, bytes and SHA-256 of a file."""
+
+    steps: int
+    size: int
+    sha256: str
+
+
+def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> _Written:
+    """Write the file atomically; it has no time or name, so equal proofs are equal files."""
     draft = path.with_name(f"{path.name}.part")
+    k = 0
     try:
         with open(draft, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
             for k, line in enumerate(lines):
@@ -245,4 +265,4 @@ def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int,
     finally:
         draft.unlink(missing_ok=True)
     content = path.read_bytes()
-    return len(content), hashlib.sha256(content).hexdigest()
+    return _Written(k, len(content), hashlib.sha256(content).hexdigest())

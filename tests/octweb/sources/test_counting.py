@@ -33,6 +33,9 @@ def test_count_trains_a_model_whose_pages_work(counted, work, client, loans):
     assert certificate["counts"] == dataset.origin["sha256"]
     assert certificate["status"] == "optimal"
     assert run.model.unseen_accuracy > 0.5
+    assert checking.proof_of(run.model) is not None
+    with zipfile.ZipFile(io.BytesIO(checking.bundle(run.model))) as packed:
+        assert "the folder 'counts' with counts.json" in packed.read("HOW-TO-CHECK.txt").decode()
     _read_pages(client, f"/models/{run.model.pk}/")
     page = client.get(f"/models/{run.model.pk}/?mode=proof").content.decode()
     assert f"counts of {len(rows)} rows of a query of bank" in " ".join(page.split())

@@ -5,7 +5,7 @@ Build the space of its trees, then check the steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.check.proof.model import OBLIQUE, Model, ModelTable, active_parameter
+from trainer.check.proof.space.counted import counted_space
 from trainer.check.proof.space.planes import plane_space
 from trainer.check.proof.space.space import digest, has_empty_cell, read_space
 from trainer.check.proof.steps.error_lines import LineSpace, check_error_lines
 from trainer.check.proof.steps.lines import ProvedBounds, read_proof
 from trainer.check.proof.steps.planes import check_planes
 from trainer.check.proof.steps.steps import check_proof
-from trainer.check.proof.subject import NoProof, require
+from trainer.check.proof.subject import CountedSets, NoProof, require
 
 COUNT_GOALS = ("f1", "mcc")  # goals that depend on the errors of both classes
 MOST_WEIGHT = 1 << 53  # float64 holds smaller sums exactly
@@ -38,6 +39,14 @@ def proved_bounds(
     if (model["certificate"].get("goal") or {}).get("maximise") in COUNT_GOALS:
         return _proved_lines(model, rows, path)
     return check_proof(read_proof(path), replace(read_space(model, rows), prices=prices or {}))
+
+
+def proved_counts(model: Model, sets: CountedSets, asks: Sequence[int], digest: str, path: Path) -> ProvedBounds:
+    """Check the proof at `path` against counts and return its lower bounds on all trees of the model's space.
+
+    The other arguments are those of `counted_space`. Raises BadProof if a step does not hold, and NoProof if the format has no steps.
+    """
+    return check_proof(read_proof(path), counted_space(model, sets, asks, digest))
 
 
 def _proved_lines(model: Model, rows: ModelTable, path: Path) -> ProvedBounds:

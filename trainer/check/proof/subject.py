@@ -64,6 +64,16 @@ class RateLimit(NamedTuple):
     sizes: tuple[int, ...]
 
 
+class CountedSets(NamedTuple):
+    """The weight of each class that answers yes to all questions of a set, for sets of at most `depth` questions.
+
+    `numbers` are int64 of shape (classes, sets): the empty set, then singles, pairs and triples, each in lexicographic order.
+    """
+
+    depth: int
+    numbers: np.ndarray
+
+
 @dataclass(frozen=True)
 class ProofSpace:
     """Rows of positive weight, their answers to the questions, prices and limits.
@@ -98,6 +108,7 @@ class ProofSpace:
     prices: Mapping[int, Fraction] = field(default_factory=dict)  # by column, its price for one unit of weight, in rows
     # int (m,): 1 if yes must not predict a lower class than no, -1 if not a higher one
     rising: np.ndarray | None = None
+    sets: CountedSets | None = None  # counts in place of rows: X has no row, and `weights` are those of the classes
 
     def most_leaves(self, height: int) -> int:
         """Return the most leaves of a tree of this height."""

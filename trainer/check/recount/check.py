@@ -82,7 +82,7 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
     if is_counted:
         if not Path(data_path).is_dir():
             return [unjudged_finding("counts file", FROM_COUNTS, "basis")]
-        return verify_counts(model, data_path)
+        return verify_counts(model, data_path, None if proof_path is None else Path(proof_path))
     with damage():
         findings = structure(model)
     if any(f.verdict == "refuted" for f in findings):

@@ -13,16 +13,27 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
-from itertools import combinations, combinations_with_replacement, permutations
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import active_parameter, read_fraction, split_items
+from trainer.check.proof.model import (
+    active_parameter,
+    forbidden_column_pairs,
+    minimum_recalls,
+    read_fraction,
+    split_items,
+)
+from trainer.check.proof.space.counted import counted_space
+from trainer.check.proof.steps.sets import SetCounting, place_table
+from trainer.check.proof.steps.within import VectorRecursion
+from trainer.check.proof.subject import CountedSets, NoProof
 from trainer.check.recount import claims
 from trainer.check.recount.findings import TOLERANCE, Finding, damage, proof_finding, recount_finding, unjudged_finding
-from trainer.check.recount.restrictions import words_of
+from trainer.check.recount.proof import check_counted_proof
+from trainer.check.recount.restrictions import counted_restrictions, words_of
 from trainer.check.recount.structure import structure, tree_trouble
 from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.costs import (
@@ -60,6 +71,17 @@ class CountedRows:
     record: dict[str, Any]
     low: np.ndarray
     high: np.ndarray
+
+    @property
+    def asks(self) -> list[int]:
+        """Return the column of each question, as a position in the record."""
+        names = [column["name"] for column in self.record["columns"]]
+        return [names.index(question["column"]) for question in self.record["questions"]]
+
+    def sets(self, costs: AnswerCosts | None) -> CountedSets:
+        """Return the counts of all folds together or, with costs, the savings of the answers."""
+        numbers = self.low.sum(axis=0)
+        return CountedSets(self.record["depth"], numbers if costs is None else _gains(costs) @ numbers)
 
     @property
     def absent(self) -> int:
@@ -103,8 +125,11 @@ def _of_folds(counts: np.ndarray, fold: int | None) -> np.ndarray:
     return np.asarray(counts[fold] if fold >= 0 else counts.sum(axis=0) - counts[-1 - fold])
 
 
-def verify_counts(model: Model, folder: str | Path) -> list[Finding]:
-    """Check a model that was trained from counts against their folder; raise ModelFileError for unreadable files."""
+def verify_counts(model: Model, folder: str | Path, proof: Path | None = None) -> list[Finding]:
+    """Check a model that was trained from counts against their folder, and its proof if there is one.
+
+    Raises ModelFileError for unreadable files.
+    """
     with damage():
         findings = structure(model)
     if any(f.verdict == "refuted" for f in findings):
@@ -116,7 +141,7 @@ def verify_counts(model: Model, folder: str | Path) -> list[Finding]:
         ]
     with damage():
         counts = _read_counts(Path(folder))
-        return [*findings, *_check_counts(model, counts)]
+        return [*findings, *_check_counts(model, counts, proof)]
 
 
 def _read_object(path: Path) -> Model:
@@ -145,7 +170,7 @@ def _read_counts(folder: Path) -> CountedRows:
     return CountedRows(record, low, high)
 
 
-def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
+def _check_counts(model: Model, counts: CountedRows, proof: Path | None) -> list[Finding]:
     certificate = model["certificate"]
     record = counts.record
     digest = counts.sha256
@@ -197,7 +222,10 @@ def _check_counts(model: Model, counts: CountedRows) -> list[Finding]:
     ]
     if any(f.verdict == "refuted" for f in findings):
         return [*findings, unjudged_finding("all further claims", "The count differs from the file.")]
-    bound = _check_bound(model, counts, costs)
+    if proof is None:
+        bound = _check_bound(model, counts, costs, value)
+    else:
+        bound = _check_proof(model, counts, costs, proof)
     return [
         *findings,
         bound,
@@ -266,9 +294,8 @@ def _check_evidence(certificate: Model, record: dict[str, Any]) -> Finding:
     expected = {"kind": "counts", "source": record["source"], "parts": len(record["parts"]), "rows": record["rows"]}
     if "snapshot" in (record.get("origin") or {}):
         expected["snapshot"] = record["origin"]["snapshot"]
-    return recount_finding(
-        "evidence", certificate["evidence"] == [expected], f"{record['rows']} rows of {len(record['parts'])} parts"
-    )
+    stated = [part for part in certificate["evidence"] if part.get("kind") != "proof"]
+    return recount_finding("evidence", stated == [expected], f"{record['rows']} rows of {len(record['parts'])} parts")
 
 
 def _paths(nodes: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[tuple[list[int], list[int]]] | str:
@@ -320,21 +347,7 @@ def _split_of(question: dict[str, Any], columns: Sequence[dict[str, Any]]) -> tu
 
 def _check_limits(model: Model, reached: list[list[int]], scale: Fraction) -> list[Finding]:
     """Check the limits of the settings on the tree; `scale` is the factor of the price of a leaf."""
-    tree_leaves = leaves(model["nodes"])
-    findings = []
-    most = active_parameter(model, "max_leaves")
-    if most is not None:
-        findings.append(recount_finding("max_leaves", len(tree_leaves) <= most, f"{len(tree_leaves)} leaves"))
-    least = active_parameter(model, "min_leaf") or 1
-    if least > 1:
-        fewest = min(sum(reached[v["id"]]) for v in tree_leaves)
-        findings.append(recount_finding("min_leaf", fewest >= least, f"the smallest leaf has {fewest} rows"))
-    banned = set(split_items(active_parameter(model, "forbidden")))
-    if banned:
-        asked_columns = {v["split"]["feature"] for v in model["nodes"] if "split" in v}
-        findings.append(
-            recount_finding("forbidden", not asked_columns & banned, "No question asks a forbidden column.")
-        )
+    findings = counted_restrictions(model, reached)
     if read_fraction(model["parameters"].get("leaf_penalty") or 0) * scale != penalty(model):
         findings.append(recount_finding("what is maximised", False, "The parameters ask for another price of a leaf."))
     return findings
@@ -360,19 +373,56 @@ def _check_folds(model: Model, counts: CountedRows) -> Finding:
     return check_fold_means(stated, trees, tables, words)
 
 
-def _check_bound(model: Model, counts: CountedRows, costs: AnswerCosts | None) -> Finding:
-    """Check the bound by a search over all trees of the scope."""
+def _check_proof(model: Model, counts: CountedRows, costs: AnswerCosts | None, proof: Path) -> Finding:
+    """Check the bound by a proof."""
+    if counts.record["suppress"]:
+        return proof_finding("bound", "cannot be judged", "There are no proof steps for suppressed counts.")
+    return check_counted_proof(model, counts.sets(costs), counts.asks, counts.sha256, proof)
+
+
+def _check_restricted_bound(model: Model, counts: CountedRows, costs: AnswerCosts | None, value: Fraction) -> Finding:
+    """Check the bound within recalls and forbidden pairs by the search that checks such steps of a proof.
+
+    `value` is the objective of the tree.
+    """
+    try:
+        space = counted_space(model, counts.sets(costs), counts.asks, counts.sha256)
+        Q = space.penalty.denominator
+        engine = SetCounting(space, counts.sets(costs), Q, space.penalty.numerator)
+    except NoProof as reason:
+        return proof_finding("bound", "cannot be judged", f"It was not searched again: {reason}.")
+    total = int(space.weights.sum())
+    claimed = read_fraction(model["certificate"]["bound"])
+    top = value if abs(claimed - value) <= TOLERANCE else claimed
+    goal = max(0, math.ceil((1 - top) * total * Q))
+    cheaper = VectorRecursion(engine).cover(engine.root(), space.depth, goal)
+    if len(cheaper):
+        reached = 1 - Fraction(int(cheaper[:, 0].min()), total * Q)
+        return proof_finding("bound", "refuted", f"A tree of the scope reaches {reached}.")
+    words = f"No tree of the scope is above {float(top):.12g}, by a search over all of them."
+    return proof_finding("bound", "proved", words, 1 - Fraction(goal, total * Q))
+
+
+def _gains(costs: AnswerCosts) -> np.ndarray:
+    """Return the saving of each answer in a row of each class, int64 (answers, classes)."""
+    return np.asarray((costs.each.max(axis=1, keepdims=True) - costs.each).T)
+
+
+def _check_bound(model: Model, counts: CountedRows, costs: AnswerCosts | None, value: Fraction) -> Finding:
+    """Check the bound by a search over all trees of the scope; `value` is the objective of the tree."""
     certificate = model["certificate"]
     depth = model["parameters"]["depth"]
     banned = set(split_items(active_parameter(model, "forbidden")))
     usable = [q for q, question in enumerate(counts.record["questions"]) if question["column"] not in banned]
     if depth > counts.record["depth"]:
         return recount_finding("bound", False, "The counts do not know trees of this depth.")
+    if minimum_recalls(model) or forbidden_column_pairs(model):
+        return _check_restricted_bound(model, counts, costs, value)
     if depth == DEEPEST and len(usable) > MOST_SEARCHED:
         return proof_finding(
             "bound", "cannot be judged", f"More than {MOST_SEARCHED} questions are not searched again."
         )
-    gains = None if costs is None else (costs.each.max(axis=1, keepdims=True) - costs.each).T
+    gains = None if costs is None else _gains(costs)
     search = _Search(counts, usable, active_parameter(model, "min_leaf") or 1, gains)
     right = search.frontier([], depth)
     most = min(active_parameter(model, "max_leaves") or len(right), len(right))
@@ -402,7 +452,7 @@ class _Search:
         self.gains = np.eye(len(counts.record["classes"]), dtype=np.int64) if gains is None else gains
         self.questions = np.array(usable, np.int64)
         self.least = least
-        self.places = _place_table(counts.absent, counts.record["depth"])
+        self.places = place_table(counts.absent, counts.record["depth"])
         self.upper = counts.high.sum(axis=0)
         self.lower = counts.low.sum(axis=0)
 
@@ -465,26 +515,3 @@ def _combine_sides(ones: list[int], zeros: list[int]) -> list[int]:
             if min(right, other) >= 0:
                 best[a + b - 1] = max(best[a + b - 1], right + other)
     return best
-
-
-def _place_table(questions: int, depth: int) -> np.ndarray:
-    """Return the position of each set, int32, indexed by three members in any order; `questions` represents no member."""
-    table = np.full((questions + 1,) * 3, -1, np.int32)
-    absent = questions
-    table[absent, absent, absent] = 0
-    at = 1
-    for size in range(1, depth + 1):
-        sets = np.array(list(combinations(range(questions), size)), np.int64).reshape(-1, size).T
-        places = np.arange(at, at + sets.shape[1])
-        at += sets.shape[1]
-        fills = [(*sets, *more) for more in _fills(sets, absent, DEEPEST - size)]
-        for members in fills:
-            for order in permutations(members):
-                table[order] = places
-    return table
-
-
-def _fills(sets: np.ndarray, absent: int, free: int) -> list[tuple[Any, ...]]:
-    """Return the ways to fill the free places of a set: with no member, or with a member again."""
-    choices = [absent, *sets]
-    return [tuple(choices[i] for i in picks) for picks in combinations_with_replacement(range(len(choices)), free)]

@@ -59,6 +59,20 @@ def restrictions(model: Model, counts: list[list[int]], rows: ModelTable, leaf: 
     return [recount_finding(*outcome) for restriction in RESTRICTIONS for outcome in restriction.check(data)]
 
 
+def counted_restrictions(model: Model, counts: list[list[int]]) -> list[Finding]:
+    """Check each restriction of a model from counts, which supports only those of OF_COUNTS."""
+    nothing = np.zeros(0, np.int64)
+    data = RestrictionData(model, counts, ModelTable([], nothing, nothing, nothing), nothing)
+    findings = []
+    for restriction in RESTRICTIONS:
+        if restriction.name in OF_COUNTS:
+            findings += [recount_finding(*outcome) for outcome in restriction.check(data)]
+        elif restriction.name in model["parameters"] and restriction.words(model):
+            words = "Counts do not show this restriction, and no training from counts has it."
+            findings.append(recount_finding(restriction.name, False, words))
+    return findings
+
+
 def words_of(model: Model) -> list[str]:
     """Write each restriction in words, in the order of the parameters of the file."""
     words = {restriction.name: restriction.words for restriction in RESTRICTIONS}
@@ -256,5 +270,6 @@ RESTRICTIONS = (
         "min_gain", _minimum_words("min_gain", 0, "each question lowering the impurity by at least {} of the rows")
     ),
 )
+OF_COUNTS = ("max_leaves", "min_leaf", "forbidden", "forbidden_pairs", "recall")  # restrictions that counts show
 # names of the parameters that state side constraints
 SIDE = " ".join(f"{r.name} {r.beside}".strip() for r in RESTRICTIONS if r.side)

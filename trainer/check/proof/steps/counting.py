@@ -93,7 +93,7 @@ class Counting(CountTable):
 
     def counts(self, part: ProofPart, height: int) -> np.ndarray:
         """Return the least costs with at most 1, 2, 3 and 4 leaves, int64 of shape (4,)."""
-        frame = PairFrame(self, part)
+        frame = self.frame(part)
         return frame.best_costs(frame.pairs, frame.totals, height)
 
     def cost(self, errors: np.ndarray, leaves: Any) -> np.ndarray:
@@ -103,8 +103,8 @@ class Counting(CountTable):
             finite, leaves * self.leaf + self.unit * np.where(finite, errors, 0).astype(np.int64), INFINITE_COST
         )
 
-    def frame(self, part: ProofPart) -> PairFrame:
-        return PairFrame(self, part)
+    def frame(self, part: ProofPart, *, alike: bool = False) -> PairFrame:
+        return PairFrame(self, part, alike=alike)
 
     def frame_sides(self, frame: PairFrame, height: int, plans: list[tuple[int, int]]) -> FrameSides:
         return FrameSides(self, frame, height, plans)
@@ -191,6 +191,12 @@ class PairFrame:
             np.matmul(answers.T, answers if self.plain else self.scaled[s][side_rows], out=smaller[k])
         larger = self.pairs - smaller
         return (larger, smaller) if yes else (smaller, larger)
+
+    def side_rows(self, q: int, yes: int) -> np.ndarray:
+        """Return the rows on a side of question q."""
+        rows = self.part.rows.copy()
+        rows[self.index] = (self.X[:, q] != 0) == bool(yes)
+        return rows
 
     def common_weights(self) -> np.ndarray:
         """Return the common weight of any two sides, by both answers and both questions, int64 of shape (2, 2, m, m)."""
@@ -286,17 +292,13 @@ class FrameSides:
                 return q
             self.count(q)
 
-    def rows(self, q: int, yes: int) -> np.ndarray:
-        """Return the rows on a side of question q."""
-        rows = self.frame.part.rows.copy()
-        rows[self.frame.index] = (self.frame.X[:, q] != 0) == bool(yes)
-        return rows
-
     def part(self, q: int, yes: int) -> ProofPart:
         """Return a side of question q without wishes, since a step about these rows must hold on any path to them."""
         allowed = self.frame.part.allowed
         apart = self.c.apart
-        return ProofPart(self.rows(q, yes), allowed if apart is None else allowed & ~apart[self.frame.columns[q]])
+        return ProofPart(
+            self.frame.side_rows(q, yes), allowed if apart is None else allowed & ~apart[self.frame.columns[q]]
+        )
 
     def look_up(self, step_bound: StepBound) -> None:
         """Take the bounds that steps have proved for sides, and derive bounds of similar sides."""

@@ -21,6 +21,7 @@ OF_GOALS = 4
 OF_ANY_HEIGHT = 9  # format version of steps that may hold for trees of any height
 OF_PRICES = 10  # format version of steps whose rows pay for columns
 OF_LINES = 11  # format version of bounds on both kinds of errors
+OF_COUNTS = 12  # format version of steps from counts in place of rows
 OF_EMPTY_CELLS = 8  # format version for rows with empty cells; the member 'like' then names the version of the steps
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000

@@ -27,7 +27,7 @@ class PricedCounting(Counting):
         """Return the paid columns on the sides of question q."""
         return part.paid | {int(self.space.column_of[q])} if self.charges[q] else part.paid
 
-    def frame(self, part: ProofPart) -> PairFrame:
+    def frame(self, part: ProofPart, *, alike: bool = True) -> PairFrame:
         """Return the frame of a part; questions with one partition stay apart, because their prices may differ."""
         return PairFrame(self, part, alike=True)
 

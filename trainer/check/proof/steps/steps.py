@@ -21,6 +21,7 @@ from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.steps.lines import (
     MOST_COST,
     OF_ANY_HEIGHT,
+    OF_COUNTS,
     OF_PRICES,
     Lines,
     ProvedBounds,
@@ -33,6 +34,7 @@ from trainer.check.proof.steps.lines import (
 )
 from trainer.check.proof.steps.parts import ALWAYS, ANY, INFINITE_COST, ProofPart, Span
 from trainer.check.proof.steps.priced import PricedCounting
+from trainer.check.proof.steps.sets import SetCounting
 from trainer.check.proof.steps.sweep import Sweep
 from trainer.check.proof.steps.topology import costs_at_least
 from trainer.check.proof.steps.within import Cover, VectorRecursion
@@ -54,9 +56,9 @@ class _Step(NamedTuple):
 def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     """Check a proof against a space and return the bounds that it proves; raise BadProof with the first invalid line."""
     most = space.most_leaves(space.depth)
-    header, goals = read_header(
-        lines, VERSIONS, "of version 1, 2, 4, 5, 6, 9 or 10", space.digest, most, empty=space.empty
-    )
+    versions = VERSIONS if space.sets is None else (OF_COUNTS,)
+    kind = "of version 1, 2, 4, 5, 6, 9 or 10" if space.sets is None else "of version 12, for counts"
+    header, goals = read_header(lines, versions, kind, space.digest, most, empty=space.empty)
     version = header["like" if space.empty else "version"]
     if version != OF_PRICES:  # a bound that ignores the prices holds with them, too
         space = replace(space, prices={})
@@ -102,6 +104,8 @@ def _prices(header: Record, space: ProofSpace, errors: bool) -> tuple[int, int, 
 
 def _engine(space: ProofSpace, unit: int, leaf: int) -> Counting | Sweep:
     """Return the checker of single steps."""
+    if space.sets is not None:
+        return SetCounting(space, space.sets, unit, leaf)
     if space.kind == "thresholds":
         return Sweep(space, unit, leaf)
     if not space.prices:
@@ -178,6 +182,8 @@ class _Check:
             return self._check_any_height(number, record, path, bound)
         height = whole_number(record, "height", 0)
         require(bound < MOST_COST and height <= 1000, f"its bound is {MOST_COST} or more, or its height is over 1000")
+        if isinstance(self.engine, SetCounting):
+            self.engine.check_size(reason, path, height)
         # no tree is higher than `deepest`, so a step of this height holds for any height
         valid_height = height if height < self.engine.deepest else ALWAYS
         listed = numbers(record, "columns")

@@ -123,7 +123,7 @@ class VectorRecursion:
         height = min(height, part.max_height)
         if height <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
             return pareto
-        frame = PairFrame(self.c, part, alike=bool(part.wishes) or self.monotone)
+        frame = self.c.frame(part, alike=bool(part.wishes) or self.monotone)
         usable = self._usable_questions(part)[frame.columns]
         if not usable.any():
             return pareto
@@ -137,7 +137,7 @@ class VectorRecursion:
             if sum(low) >= cost:
                 continue
             q = int(frame.columns[a])
-            both = [self.c.below(part, q, yes, sides.rows(a, yes)) for yes in (0, 1)]
+            both = [self.c.below(part, q, yes, frame.side_rows(a, yes)) for yes in (0, 1)]
             for spans in self._spans(q, part.span):
                 one, other = (p._replace(span=span) for p, span in zip(both, spans, strict=True))
                 first = self._side(one, height - 1, cost - low[1], low[0], covers)
@@ -210,7 +210,7 @@ class VectorRecursion:
             sides.bounds[:, 0] = np.maximum(sides.bounds[:, 0], frame.side_costs())
         elif height > 2 and step_bound is not None:
             for a, yes in itertools.product(range(len(frame.columns)), (0, 1)):
-                side = self.c.below(frame.part, int(frame.columns[a]), yes, sides.rows(a, yes))
+                side = self.c.below(frame.part, int(frame.columns[a]), yes, frame.side_rows(a, yes))
                 bound = step_bound(side, min(height, side.max_height), most)
                 sides.bounds[yes, 0, a] = max(int(sides.bounds[yes, 0, a]), bound)
         return sides
