@@ -10,7 +10,9 @@ Exit status 0: the chain is whole. 1: it is not; the first places are named.
 
 import argparse
 import base64
+import bisect
 import hashlib
+import itertools
 import json
 import sys
 
@@ -126,6 +128,7 @@ class Chain:
             self.problems.append(f"{place}: its place in the stream differs from its content")
         if said["kind"] == "erased":
             self.erased.update(said.get("numbers", ()))
+            self.ranges += said.get("ranges", [])
             if "range" in said:
                 self.ranges.append(said["range"])
 
@@ -179,8 +182,11 @@ class Chain:
         self.signed.setdefault(line["block"], set()).add(line["key"])
 
     def end(self, key):
+        ranges = sorted(map(tuple, self.ranges))
+        ends = list(itertools.accumulate((last for _, last in ranges), max))
         for number in self.empty:
-            if number not in self.erased and not any(first <= number <= last for first, last in self.ranges):
+            place = bisect.bisect_right(ranges, (number, float("inf"))) - 1
+            if number not in self.erased and (place < 0 or number > ends[place]):
                 self.problems.append(f"record {number}: its content is gone, and no record says that it was erased")
         if self.entries:
             self.problems.append("records after the last block")

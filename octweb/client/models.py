@@ -279,14 +279,16 @@ class RemoteModel(Resource):
         """Withdraw the model from review."""
         return self._step("withdraw")
 
-    def approve(self, reason: str = "", *, publish: bool | None = None, recording: str = "") -> RemoteModel:
+    def approve(
+        self, reason: str = "", *, publish: bool | None = None, recording: str = "", keep_days: int | None = None
+    ) -> RemoteModel:
         """Approve the model, as a reviewer, and return it.
 
         `publish` says whether to serve it. By default, it is served unless a higher version is. With `recording="full"`
-        the server records each answer.
+        the server records each answer, and erases the record after `keep_days` days.
         """
-        more: dict[str, Any] = {} if publish is None else {"publish": publish}
-        return self._step("approve", reason, **(more | ({"recording": recording} if recording else {})))
+        more = {"publish": publish, "recording": recording or None, "keep_days": keep_days}
+        return self._step("approve", reason, **{name: value for name, value in more.items() if value is not None})
 
     def ask_back(self, reason: str) -> RemoteModel:
         """Return the model to its owner with a question, as a reviewer."""

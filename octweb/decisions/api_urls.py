@@ -2,10 +2,11 @@
 
 from django.urls import path
 
-from octweb.decisions import api
+from octweb.decisions import api, keeping
 
 urlpatterns = [
     path("models/<uuid:pk>/decisions/", api.ModelDecisions.as_view(), name="api-model-decisions"),
+    path("models/<uuid:pk>/recording/", keeping.ModelRecording.as_view(), name="api-model-recording"),
     path("decisions/<uuid:decision>/", api.Decision.as_view(), name="api-decision"),
     path("decisions/<uuid:decision>/letter/", api.DecisionLetter.as_view(), name="api-decision-letter"),
     path("decisions/<uuid:decision>/outcome/", api.DecisionOutcome.as_view(), name="api-decision-outcome"),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import uuid
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import orjson
@@ -20,6 +23,7 @@ from octweb.audit.models import Record
 from octweb.decisions import hashing
 from octweb.decisions.adding import ONLY, count_name, stream_ranges
 from octweb.decisions.collecting import SEALED, signed_text
+from octweb.decisions.erasing import ranges_of
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
 from octweb.dossier import signing
 from octweb.dossier.keys import known_fingerprints
@@ -122,8 +126,7 @@ class _ChainWalk:
             return count_name(payload)
         if entry.kind == Kind.ERASED:
             self.numbers |= dict.fromkeys(payload.get("numbers", ()), payload["why"])
-            if "range" in payload:
-                self.ranges.append(tuple(payload["range"]))
+            self.ranges += [(first, last) for first, last in ranges_of(payload)]
         elif entry.kind == Kind.ENDED:
             self.found.cut_streams += 1
         elif entry.kind == Kind.UNRECORDED:
@@ -138,9 +141,12 @@ class _ChainWalk:
 
     def end(self) -> None:
         """Check that each empty record was erased by a record, and that each model version is registered."""
+        ranges = sorted(self.ranges)
+        ends = list(accumulate((last for _, last in ranges), max))
         for number in self.empty:
             why = self.numbers.get(number)
-            if why is None and any(first <= number <= last for first, last in self.ranges):
+            place = bisect_right(ranges, (number, math.inf)) - 1
+            if why is None and place >= 0 and number <= ends[place]:
                 why = "retention"
             if why is None:
                 self.found.add(f"decision record {number}: its content is gone, and no record says that it was erased.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,12 +16,14 @@ from octweb.decisions import adding
 from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.decisions.signals import decisions_erased
+from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import new_id, subject_digest
 
 KEPT_KINDS = (Kind.ERASED, Kind.ENDED, Kind.REPLAYED, Kind.UNRECORDED)  # these records have no personal data
 USER_REASONS = ("request", "mistake")  # reasons that a user may give
 REASONS = (*USER_REASONS, "retention")
 CHUNK_KEYS = 500  # keys per SQL statement
+MAX_RANGES = 10_000  # most ranges of numbers in a record of an erasure
 NOTHING: dict[str, Any] = {"payload": "", "salt": "", "subject": "", "leaf": None, "label": None}
 
 
@@ -60,29 +62,62 @@ def erase_subject(
 
 
 def erase_old(now: datetime) -> int:
-    """Erase records of blocks older than OCTWEB_RECORD_KEEP_DAYS, and later records about their decisions.
+    """Erase records of blocks older than the days of their model, and later records about their decisions.
 
-    Return how many.
+    Return how many. Models without days of their own have those of OCTWEB_RECORD_KEEP_DAYS.
     """
-    before = int((now - timedelta(days=settings.RECORD_KEEP_DAYS)).timestamp()) * 10**9
+    with_days = TreeModel.objects.exclude(keep_days=None).order_by().values_list("keep_days", "pk")
+    by_days: dict[int, list[uuid.UUID]] = {}
+    for days, model in with_days:
+        by_days.setdefault(days, []).append(model)
+    others = ~Q(model__in=[model for models in by_days.values() for model in models])
+    count = _erase_older(now - timedelta(days=settings.RECORD_KEEP_DAYS), others)
+    for days, models in by_days.items():
+        count += _erase_older(now - timedelta(days=days), Q(model__in=models))
+    if count:
+        _clean_files()
+    return count
+
+
+def _erase_older(moment: datetime, models: Q) -> int:
+    """Erase the records of some models in blocks that ended before a time, and later records about their decisions."""
+    before = int(moment.timestamp()) * 10**9
     with transaction.atomic():
         head = hold()
         block = Block.objects.filter(last_at__lt=before).last()
         if block is None:
             return 0
         last = block.first + block.records - 1
-        entries = _erasable(ChainEntry.objects.filter(number__lte=last))
+        entries = _erasable(ChainEntry.objects.filter(models, number__lte=last))
         first = entries.values_list("number", flat=True).first()
         if first is None:
             return 0
-        keys = ChainEntry.objects.filter(number__range=(first, last), kind=Kind.DECISION).order_by().values("key")
+        decisions = ChainEntry.objects.filter(models, number__range=(first, last), kind=Kind.DECISION)
+        keys = decisions.order_by().values("key")
         later = _erasable(ChainEntry.objects.filter(number__gt=last, about__in=keys))
-        numbers = list(later.values_list("number", flat=True))
+        numbers = [n for rows in (entries, later) for n in rows.values_list("number", flat=True).iterator()]
         count = _clear(entries) + _clear(later)
-        adding.add(head, [_record("", "retention", {"range": [first, last], "numbers": numbers})])
+        ranges = runs_of(numbers)
+        for start in range(0, len(ranges), MAX_RANGES):
+            adding.add(head, [_record("", "retention", {"ranges": ranges[start : start + MAX_RANGES]})])
         decisions_erased.send(sender=None, decisions=keys)
-    _clean_files()
     return count
+
+
+def runs_of(numbers: Iterable[int]) -> list[list[int]]:
+    """Return first and last number of each run of consecutive ascending numbers."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return runs
+
+
+def ranges_of(payload: Mapping[str, Any]) -> list[list[int]]:
+    """Return the ranges of numbers in a record of an erasure. Older records have one."""
+    return [*payload.get("ranges", ()), *([payload["range"]] if "range" in payload else ())]
 
 
 def _erasable(entries: QuerySet[ChainEntry]) -> QuerySet[ChainEntry]:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
@@ -38,7 +39,8 @@ from octweb.decisions.reading import (
 )
 from octweb.dossier import pdf
 from octweb.registry.document.model_files import model_file
-from octweb.registry.models import TreeModel
+from octweb.registry.lifecycle.actions import MAX_KEEP_DAYS, set_recording
+from octweb.registry.models import Recording, TreeModel
 from octweb.registry.prediction.recording import by_text, is_recorded
 from trainer.tree.numbers import count_words
 from trainer.tree.render.palette import swatch
@@ -103,6 +105,11 @@ def _list_context(request: HttpRequest, model: TreeModel, query: Mapping[str, st
         "subject": subject,
         "is_recorded": is_recorded(model),
         "can_complete": may_change(request.user, model),
+        "can_keep": may_change(request.user, model) and model.deleted_at is None,
+        "recordings": Recording.choices,
+        "site_days": settings.RECORD_KEEP_DAYS,
+        "max_days": MAX_KEEP_DAYS,
+        "site_demands": bool(settings.RECORD),
         "unrecorded": unrecorded_of(model),
         "classes": model_file(model).tree.classes,
         "leaves": [leaf.id for leaf in model_file(model).tree.leaves],
@@ -134,6 +141,28 @@ def _count_text(count: int) -> str:
 def _look(model: TreeModel, label: str | None) -> str | None:
     classes = model_file(model).tree.classes
     return swatch(classes.index(label), len(classes)) if label in classes else None
+
+
+@login_required
+@require_POST
+def keep(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Change what is kept of the model's answers, and for how long."""
+    model: TreeModel = TreeModel.objects.select_related("family").get_changeable(request.user, pk)
+    days = request.POST.get("keep_days", "").strip()
+    try:
+        if days and not (days.isascii() and days.isdecimal() and len(days) < 8):
+            raise ValidationError({"keep_days": f"'{days[:20]}' is not a number of days."})
+        recording = request.POST.get("recording", model.recording)
+        reason = request.POST.get("reason", "")
+        set_recording(model, by=request.user, recording=recording, keep_days=int(days) if days else None, reason=reason)
+    except ValidationError as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+    else:
+        words = "the record of each answer" if is_recorded(model) else "counts only"
+        messages.success(
+            request, f"Kept: {words}. Records are erased after {count_words(model.days_of_records, 'day')}."
+        )
+    return redirect("records:list", pk)
 
 
 @login_required

@@ -18,6 +18,7 @@ from django.http import Http404
 from octweb.core.ownership import CHANGING_ROLES, may_change
 from octweb.decisions import hashing
 from octweb.decisions.adding import add_later
+from octweb.decisions.erasing import ranges_of
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
 from octweb.decisions.replaying import differences, row_of
 from octweb.registry.document.model_files import model_file
@@ -264,8 +265,8 @@ def erasure_of(entry: ChainEntry) -> dict[str, Any] | None:
         return None
     for erased in ChainEntry.objects.filter(model=None, kind=Kind.ERASED, number__gt=entry.number).order_by("number"):
         payload = json.loads(erased.payload)
-        first, last = payload.get("range", (1, 0))
-        if entry.number in payload.get("numbers", ()) or first <= entry.number <= last:
+        is_in_range = any(first <= entry.number <= last for first, last in ranges_of(payload))
+        if entry.number in payload.get("numbers", ()) or is_in_range:
             return {"at": moment_of(erased.at), "why": payload["why"], "number": erased.number}
     return {"at": None, "why": "unknown", "number": None}
 

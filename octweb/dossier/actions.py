@@ -260,7 +260,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "wording": [question for question in questions_of(model) if question["yes"] or question["no"]],
         "selection": "" if chosen is None else chosen.words,
         "recording": Recording.FULL if settings.RECORD else model.recording,
-        "record_keep_days": settings.RECORD_KEEP_DAYS,
+        "record_keep_days": model.days_of_records,
         "approval": _approval_record(job),
         "versions": change_log(versions),
         "risk_log": risk_log(versions, job),

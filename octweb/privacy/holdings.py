@@ -321,7 +321,7 @@ def _records(user: Any | None, now: datetime) -> Holding:
             name=str(model),
             what="more than 10,000 records" if (number := _count(entries.filter(model=model.pk))) > MAX_COUNT
             else f"{number:,} records",
-            until=f"{_days(settings.RECORD_KEEP_DAYS)} after each answer",
+            until=f"{_days(model.days_of_records)} after each answer",
             url=reverse("records:list", args=[model.pk]),
             erase_url=reverse("records:list", args=[model.pk]),
         )
@@ -335,7 +335,7 @@ def _records(user: Any | None, now: datetime) -> Holding:
             "reference to the person only as a keyed hash. Only of models that were approved with records."
         ),
         count=_count(entries),
-        until=f"{_days(settings.RECORD_KEEP_DAYS)} after the answer (OCTWEB_RECORD_KEEP_DAYS).",
+        until=f"{_days(settings.RECORD_KEEP_DAYS)} after the answer (OCTWEB_RECORD_KEEP_DAYS), unless the model has its own days.",
         erased="By decision or by person, in the records of the model or by the API. The chain stays whole.",
         items=items,
     )  # fmt: skip

@@ -124,6 +124,8 @@ class TreeModel(Deletable):
     # columns of the data set that training did not use; callers may still send them
     ignored = models.JSONField(default=list, blank=True)
     recording = models.CharField(max_length=10, choices=Recording, default=Recording.COUNTS, editable=False)
+    # days after which records of its decisions are erased; None: RECORD_KEEP_DAYS
+    keep_days = models.PositiveIntegerField(null=True, blank=True, editable=False)
     document = models.TextField()
     sha256 = models.CharField(max_length=64)
     # set if a check refuted the file, or if a bug, now fixed, may have caused its claim
@@ -148,6 +150,11 @@ class TreeModel(Deletable):
 
     def __str__(self) -> str:
         return f"{self.family.name} version {self.version}"
+
+    @property
+    def days_of_records(self) -> int:
+        """Days after which records of its decisions are erased."""
+        return int(settings.RECORD_KEEP_DAYS if self.keep_days is None else self.keep_days)
 
 
 class ReviewEvent(models.Model):

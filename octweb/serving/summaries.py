@@ -27,6 +27,8 @@ SUMMARIES = {
     "models_price": "Show how much more often the best tree of the same size would have been right lately.",
     "models_price_find": "Search for the best tree of the same size on recent decisions.",
     "models_price_cancel": "Cancel the search for the best tree of the same size.",
+    "models_recording": "Show what is kept of a model's answers, and for how long.",
+    "models_recording_set": "Change what is kept of a model's answers, or for how long.",
     "models_shares_retrieve": "List the users who may use a model besides its owner.",
     "models_shares_create": "Share a model with a user.",
     "models_shares_destroy": "Stop sharing a model with a user.",

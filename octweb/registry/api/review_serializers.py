@@ -120,6 +120,14 @@ class ReviewSerializer(BodySerializer):
         default="",
         help_text="with approve: what is kept of its answers; left out: as it is",
     )
+    keep_days = serializers.IntegerField(
+        required=False,
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=actions.MAX_KEEP_DAYS,
+        help_text="with approve: days after which records are erased; null: as it is, at first the days of the site",
+    )
 
 
 class PublishSerializer(BodySerializer):

@@ -12,7 +12,7 @@ import json
 import uuid
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -60,6 +60,15 @@ NEEDS_REASON = {
     "return": "This is empty. Say what is missing: the owner reads it.",
     "reject": "This is empty. Say why: the owner reads it.",
 }
+
+MAX_KEEP_DAYS = 36_525  # days, a hundred years
+
+
+class Kept(NamedTuple):
+    """What is kept of a model's answers, and for how many days. None: for RECORD_KEEP_DAYS."""
+
+    recording: str
+    keep_days: int | None
 
 
 def register(
@@ -125,13 +134,19 @@ def withdraw(model: TreeModel, *, by: Any, reason: str = "") -> TreeModel:
 
 
 def approve(
-    model: TreeModel, *, by: Any, reason: str = "", publish: bool | None = None, recording: str = ""
+    model: TreeModel,
+    *,
+    by: Any,
+    reason: str = "",
+    publish: bool | None = None,
+    recording: str = "",
+    keep_days: int | None = None,
 ) -> TreeModel:
     """Approve a model, so that all users may call it by its id.
 
     `publish` also serves it under its name, as a further step in the history. None, the default for programs, serves it
-    unless a higher version is served. `recording` sets how its answers are recorded; "" leaves it unchanged. With open
-    checklist items, a `reason` is required. If two approvals are required, the model stays in review after the first.
+    unless a higher version is served. `recording` sets how its answers are recorded, and `keep_days` for how
+    many days; "" and None leave it unchanged. With open checklist items, a `reason` is required. If two approvals are required, the model stays in review after the first.
     """
     _require_reason(model, by, reason)
     with transaction.atomic():
@@ -139,8 +154,9 @@ def approve(
         if _is_first_approval(model, by):
             _record_note(model, "first approval", by, reason.strip())
             return model
-        if recording and recording != model.recording:
-            _set_recording(model, by, recording, reason)
+        chosen = Kept(recording or model.recording, model.keep_days if keep_days is None else keep_days)
+        if chosen != (model.recording, model.keep_days):
+            _set_recording(model, by, chosen, reason)
         approved = _move(model, "approve", by, reason, approval_evidence(model))
         event = approved.events.filter(after=State.APPROVED).last()
         if renamed := claim_name(approved.family):
@@ -153,26 +169,31 @@ def approve(
     return approved
 
 
-def set_recording(model: TreeModel, *, by: Any, recording: str, reason: str) -> TreeModel:
-    """Set how the answers of a model are recorded, with a reason for the audit chain.
+def set_recording(model: TreeModel, *, by: Any, recording: str, keep_days: int | None, reason: str) -> TreeModel:
+    """Set how the answers of a model are recorded and for how many days, with a reason for the audit chain.
 
-    Raises PermissionDenied and ValidationError.
+    `keep_days` None is the setting of the site. Raises PermissionDenied and ValidationError.
     """
     _require_owner(model, by)
     if recording not in Recording.values:
         raise ValidationError({"recording": f"'{recording[:40]}' is not one of {', '.join(Recording.values)}."})
     if not reason.strip():
         raise ValidationError({"reason": "This is empty. Say why: the reason becomes a record."})
+    chosen = Kept(recording, keep_days)
     with transaction.atomic():
         audit.hold()
-        _set_recording(model, by, recording, reason.strip()[:5000])
+        if chosen != (model.recording, model.keep_days):
+            _set_recording(model, by, chosen, reason.strip()[:5000])
     return model
 
 
-def _set_recording(model: TreeModel, by: Any, recording: str, reason: str) -> None:
-    TreeModel.objects.filter(pk=model.pk).update(recording=recording)
-    model.recording = recording
-    audit.record("recording", model, by=by, recording=recording, reason=reason.strip())
+def _set_recording(model: TreeModel, by: Any, chosen: Kept, reason: str) -> None:
+    days = chosen.keep_days
+    if days is not None and not 1 <= days <= MAX_KEEP_DAYS:
+        raise ValidationError({"keep_days": f"{days} is not a number of days from 1 to {MAX_KEEP_DAYS:,}."})
+    TreeModel.objects.filter(pk=model.pk).update(**chosen._asdict())
+    model.recording, model.keep_days = chosen
+    audit.record("recording", model, by=by, **chosen._asdict(), reason=reason.strip())
     clear_now_and_on_commit()
 
 

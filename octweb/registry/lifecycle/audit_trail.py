@@ -303,10 +303,13 @@ def _check_doubt(model: TreeModel, records: list[Record], report: AuditFindings)
 
 
 def _check_recording(model: TreeModel, records: list[Record], report: AuditFindings) -> None:
-    """Compare the recording setting with its last record."""
+    """Compare what is kept of the answers, and for how long, with its last record."""
     last = next((r for r in reversed(records) if r.what == "recording"), None)
-    if model.recording != (Recording.COUNTS if last is None else last.details["recording"]):
-        place = "" if last is None else f"record {last.number}: "
+    recorded = {"recording": Recording.COUNTS} if last is None else last.details
+    place = "" if last is None else f"record {last.number}: "
+    if model.keep_days != recorded.get("keep_days"):
+        report.problems.append(f"{place}{model} keeps its records for other days (keep_days) than the chain says.")
+    if model.recording != recorded["recording"]:
         report.problems.append(f"{place}{model} keeps something else of its answers (recording) than the chain says.")
 
 

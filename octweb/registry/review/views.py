@@ -72,6 +72,8 @@ def _render_review(
         "open_items": sum(item.state == "open" for item in items),
         "first_approvals": actions.approvals(model),
         "recordings": Recording.choices,
+        "site_days": settings.RECORD_KEEP_DAYS,
+        "max_days": actions.MAX_KEEP_DAYS,
         "two_approvals": settings.APPROVALS > 1,
         "claims": claim_badges(model),
         "claim": claim_of(model),
@@ -121,7 +123,8 @@ def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
     model = _model(request, pk)
     name, more = STEPS.get(verb, (verb, {}))
     if name == "approve" and request.POST.get("recording") in Recording.values:
-        more = more | {"recording": request.POST["recording"]}
+        days = request.POST.get("keep_days", "").strip()
+        more = more | {"recording": request.POST["recording"], "keep_days": int(days) if days.isdecimal() else None}
     if name not in actions.STEPS:
         raise Http404("There is no such step.")
     reason = request.POST.get("reason", "")[:5000]

@@ -48,6 +48,7 @@ EDITS = {
     (TreeModel, "depth"): ("99", "(depth)"),
     (TreeModel, "doubt"): ("''", "(doubt)"),
     (TreeModel, "recording"): ("'full'", "(recording)"),
+    (TreeModel, "keep_days"): ("7", "(keep_days)"),
     (TreeModel, "owner"): ("OTHER", "(owner)"),
     (TreeModel, "family"): ("FAMILY", "under another name"),
     (TreeModel, "dataset"): ("DATASET", "(dataset)"),

@@ -151,7 +151,7 @@ def test_drafts_counts_and_dry_runs_are_not_recorded(model, staff, client_of, ow
     answers = [post(client, path, {"rows": [ROW]})]
     actions.approve(actions.ask_for_approval(model, by=owner), by=staff)
     answers.append(post(client, path, {"rows": [ROW]}))
-    actions.set_recording(model, by=owner, recording=Recording.FULL, reason="needed")
+    actions.set_recording(model, by=owner, recording=Recording.FULL, keep_days=None, reason="needed")
     answers.append(post(client, path, {"rows": [ROW]}, **{"Octweb-Dry-Run": "1"}))
     assert all("decision" not in a.json()["predictions"][0] for a in answers)
     assert payloads() == []
