@@ -14,7 +14,10 @@ from trainer.tree.render.palette import axis, class_styles, escape, frame
 WEEK_DAYS = 7
 HEIGHT = 300
 MARGIN = {"l": 64, "r": 78, "t": 34, "b": 40}
-BAR_MILLISECONDS = 0.92 * 86_400_000  # width of the bar of one day; the rest of the day is a gap
+DAY_MILLISECONDS = 86_400_000
+BAR_MILLISECONDS = 0.92 * DAY_MILLISECONDS  # width of the bar of one day; the rest of the day is a gap
+EACH_DAY = 5  # up to this range, the axis labels each day
+LABEL_STEP = 14  # pixels between the two heights of the labels of alarms
 SHORT_DAYS = 200  # up to this range, the axis labels days, and beyond it, months
 LABELLED_FROM = 0.5  # log10 of the evidence; lines that end lower overlap, so they are labelled only after an alarm
 FLOOR = -3.0  # log10 of the evidence; lower values are drawn at this height
@@ -111,12 +114,10 @@ def differences_figure(days: Sequence[tuple[date, int, int]]) -> dict[str, Any]:
     compared = [day for day in days if day[1]]
     first = days[0][0] if days else date.today()
     last = days[-1][0] if days else first
-    ticks = "%b %Y" if (last - first).days > SHORT_DAYS else "%-d %b %Y"
-    ends = [first.isoformat(), (last + timedelta(days=1)).isoformat()]
     layout = frame(
         height=HEIGHT,
         margin=dict(MARGIN),
-        xaxis=axis("", type="date", range=ends, tickformat=ticks),
+        xaxis=_date_axis(first, last + timedelta(days=1)),
         yaxis=axis("other answers of the challenger", rangemode="tozero", ticksuffix="\u202f%"),
         hovermode="closest",
         showlegend=False,
@@ -188,15 +189,23 @@ def _frame(record: dict[str, Any], title: str, **y: Any) -> dict[str, Any]:
     begin = next((i for i, rows in enumerate(record["rows"]) if rows), 0)
     first = date.fromisoformat(record["days"][begin]) - timedelta(days=WEEK_DAYS)
     last = date.fromisoformat(record["days"][-1]) + timedelta(days=1)
-    ticks = "%b %Y" if (last - first).days > SHORT_DAYS else "%-d %b %Y"
     return frame(
         height=HEIGHT,
         margin=dict(MARGIN),
-        xaxis=axis("", type="date", range=[first.isoformat(), last.isoformat()], tickformat=ticks),
+        xaxis=_date_axis(first, last),
         yaxis=axis(title, **y),
         hovermode="closest",
         showlegend=False,
     )
+
+
+def _date_axis(first: date, last: date) -> dict[str, Any]:
+    """Return an axis of days. A short one has a tick per day, because Plotly would repeat the name of a day."""
+    days = (last - first).days
+    ticks: dict[str, Any] = {"tickformat": "%b %Y" if days > SHORT_DAYS else "%-d %b %Y"}
+    if days <= EACH_DAY:
+        ticks |= {"tick0": first.isoformat(), "dtick": DAY_MILLISECONDS}
+    return axis("", type="date", range=[first.isoformat(), last.isoformat()], **ticks)
 
 
 def _level(y: float, dash: str) -> dict[str, Any]:
@@ -211,15 +220,21 @@ def _alarm_marks(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dic
     """
     shapes: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
-    for alarm in record["alarms"]:
-        if alarm["closed_at"] is not None or alarm["folded"] or not record["days"][0] <= alarm["found"]:
-            continue
+    shown = [
+        alarm
+        for alarm in sorted(record["alarms"], key=lambda alarm: alarm["found"])
+        if alarm["closed_at"] is None and not alarm["folded"] and record["days"][0] <= alarm["found"]
+    ]
+    middle = record["days"][len(record["days"]) // 2]
+    for place, alarm in enumerate(shown):
         rectangle = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "line": {"width": 0}}
         shapes.append(rectangle | {"x0": alarm["began"], "x1": alarm["found"], "fillcolor": "var(--gap-bg)"})
         line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": "var(--gap)", "width": 1.5}}
         shapes.append(line | {"x0": alarm["found"], "x1": alarm["found"]})
         words.append(
             {"text": escape(alarm["watch"]), "x": alarm["found"], "y": 1, "yref": "paper", "yanchor": "bottom"}
+            # two heights, because labels of alarms of the same weeks would overlap on a phone
+            | {"yshift": LABEL_STEP * (place % 2), "xanchor": "left" if alarm["found"] < middle else "right"}
             | {"showarrow": False, "font": {"color": "var(--gap)", "size": 12}}
         )
     return shapes, words

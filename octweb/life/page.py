@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any
@@ -25,9 +25,12 @@ from octweb.life.watches import QUESTIONS
 from octweb.life.words import day_text
 from octweb.registry.models import TreeModel
 from octweb.registry.page.scene import ModelScene
+from octweb.registry.prediction.recording import is_recorded
+from trainer.errors import list_names
 from trainer.tree.render.palette import swatch
 from trainer.tree.rules import rules_of
 
+NAMED_LEAVES = 8  # leaves of a class that the legend names
 SPANS = {"90": "90 days", "365": "Year", "1095": "3 years"}
 
 
@@ -36,16 +39,25 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
     days = scene.query.get("days", "365")
     days = days if days in SPANS else "365"
     record = life_record(scene.model, int(days), timezone.now())
-    open_alarms = [alarm for alarm in record["alarms"] if alarm["closed_at"] is None]
+    open_alarms = [
+        alarm | {"leaf": _leaf_of(alarm["watch"])} for alarm in record["alarms"] if alarm["closed_at"] is None
+    ]
+    leaves = _leaves(scene, record)
     begin = next((i for i, rows in enumerate(record["rows"]) if rows), 0)
     return {
         "life": record,
         "days": days,
         "spans": SPANS,
-        "leaves": _leaves(scene, record),
+        "leaves": leaves,
         "open_alarms": [alarm for alarm in open_alarms if not alarm["folded"]],
         "folded": [alarm for alarm in open_alarms if alarm["folded"]],
-        "closed": [alarm for alarm in record["alarms"] if alarm["closed_at"] is not None],
+        "legend": _legend(scene, leaves),
+        "closed": [
+            alarm | {"found_on": day_text(date.fromisoformat(alarm["found"]))}
+            for alarm in record["alarms"]
+            if alarm["closed_at"] is not None
+        ],
+        "recorded": is_recorded(scene.model),
         "came_in": unusual_cells(record),
         "cells": [w | {"question": QUESTIONS[w["kind"]]} for w in record["watches"] if w["kind"] != "rows"],
         "per_day": record["decisions"] / max(1, len(record["rows"]) - begin),
@@ -77,6 +89,24 @@ def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return leaves
+
+
+def _leaf_of(watch: str) -> str:
+    """Return the leaf of a watch. "" for one of cells."""
+    return watch.removeprefix("leaf ") if watch.startswith("leaf ") else ""
+
+
+def _legend(scene: ModelScene, leaves: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the classes with their leaves, in the order of the bars from below."""
+    return [
+        {
+            "label": label,
+            "look": swatch(k, len(scene.tree.classes)),
+            "leaves": f"{'leaf' if len(own) == 1 else 'leaves'} {list_names(own, NAMED_LEAVES)}",
+        }
+        for k, label in enumerate(scene.tree.classes)
+        if (own := [leaf["name"] for leaf in leaves if leaf["answer"] == label])
+    ]
 
 
 def _change(watch: dict[str, Any]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -99,8 +100,7 @@ def _alarm(
     folded = grown[0].watch if grown and not alarm.grew and alarm.closed_at is None else ""
     sentence = f"{alarm.watch}."
     if watch is not None:
-        recent = recent_share(watch, counts)
-        sentence = words.alarm_words(watch, answers.get(watch.name, ""), grew=alarm.grew, recent=recent, folded=folded)
+        sentence = _alarm_sentence(alarm, watch, counts, answers.get(watch.name, ""), folded)
     return {
         "id": alarm.pk,
         "watch": alarm.watch,
@@ -115,6 +115,20 @@ def _alarm(
         "closed_by": None if alarm.closed_by is None else alarm.closed_by.get_username(),
         "reason": alarm.reason,
     }
+
+
+def _alarm_sentence(alarm: Alarm, watch: Watch, counts: DayCounts, answer: str, folded: str) -> str:
+    """Describe an alarm: in the past tense if it is closed, or if its share has gone back since."""
+    if watch.limit_since is not None and watch.limit_since > alarm.found:
+        watch = replace(watch, limit=None)  # the limit did not exist yet
+    recent = None if alarm.closed_at is not None else recent_share(watch, counts)
+    goes_on = recent is None or watch.allowed is None or (recent > watch.allowed) == alarm.grew
+    if folded or (alarm.closed_at is None and goes_on):
+        return words.alarm_words(watch, answer, grew=alarm.grew, recent=recent, folded=folded)
+    during = day_counts(alarm.model, alarm.began, alarm.found)
+    share = int(during.of(watch.kind, watch.name).sum()) / max(1, int(during.rows.sum()))
+    then = words.share_words(share, alarm.began, alarm.found)
+    return words.past_alarm_words(watch, answer, grew=alarm.grew, then=then, recent=recent)
 
 
 def _refused_cells(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:

@@ -28,6 +28,12 @@ QUESTIONS = {
     "below": "lies below the training range",
     "above": "lies above the training range",
 }
+WERE = {  # QUESTIONS in the past tense
+    "empty": "was empty",
+    "unknown": "had a value that training did not have",
+    "below": "lay below the training range",
+    "above": "lay above the training range",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +47,7 @@ class Watch:
     threshold: float
     since: date  # the first day that counts
     limit: float | None  # largest share that a user allowed
+    limit_since: date | None  # the first day of the limit
     low: float
     high: float
 
@@ -56,6 +63,11 @@ class Watch:
     def share(self) -> float | None:
         """Share of yes among the reference rows. None without a reference."""
         return self.yes / self.rows if self.rows else None
+
+    @property
+    def allowed(self) -> float | None:
+        """Largest share that a user allowed, otherwise the reference share. None without either."""
+        return self.share if self.limit is None else self.limit
 
 
 def watch_id(kind: str, name: str) -> str:
@@ -122,6 +134,7 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
                 threshold=threshold(number, level),
                 since=since,
                 limit=None if set_limit is None else float(set_limit["share"]),
+                limit_since=_since(set_limit),
                 low=ends.low,
                 high=ends.high,
             )

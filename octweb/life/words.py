@@ -6,7 +6,7 @@ import math
 from datetime import date
 
 from octweb.core.templatetags.octweb import percent, points, whole
-from octweb.life.watches import QUESTIONS, Watch
+from octweb.life.watches import QUESTIONS, WERE, Watch
 from trainer.monitoring import rows_until_alarm
 
 SMALL_CHANGE = 0.10  # a reference that cannot reveal this change of a share is called too small
@@ -20,16 +20,36 @@ def alarm_words(watch: Watch, answer: str, *, grew: bool, recent: float | None, 
     """Describe an alarm in one sentence, followed by the shares if they are known."""
     if folded:
         return f"Leaf {watch.name} shrank, as {folded} grows."
-    against = "allowed" if watch.limit is not None else "in training"
     more = "more" if grew else "fewer"
     if watch.is_leaf:
-        first = f"Leaf {watch.name} answers “{answer}” to {more} people than {against}."
+        first = f"Leaf {watch.name} answers “{answer}” to {more} people than {_against(watch)}."
     else:
-        first = f"{watch.name} {QUESTIONS[watch.kind]} in {more} rows than {against}."
-    if recent is None:
+        first = f"{watch.name} {QUESTIONS[watch.kind]} in {more} rows than {_against(watch)}."
+    if recent is None or watch.allowed is None:
         return first
-    reference = watch.limit if watch.limit is not None else watch.share
-    return f"{first} {percent(recent)} in the last 28 days, {percent(reference)} {against}."
+    return f"{first} {percent(recent)} in the last 28 days, {percent(watch.allowed)} {_against(watch)}."
+
+
+def past_alarm_words(watch: Watch, answer: str, *, grew: bool, then: str, recent: float | None) -> str:
+    """Describe an alarm that is closed, or whose share has gone back. `then` has the share and days of the change."""
+    more = "more" if grew else "fewer"
+    if watch.is_leaf:
+        first = f"Leaf {watch.name} answered “{answer}” to {more} people than {_against(watch)}"
+    else:
+        first = f"{watch.name} {WERE[watch.kind]} in {more} rows than {_against(watch)}"
+    reference = "" if watch.allowed is None else f", {percent(watch.allowed)} {_against(watch)}"
+    now = "" if recent is None else f" Now it is {percent(recent)}, in the last 28 days."
+    return f"{first}: {then}{reference}.{now}"
+
+
+def share_words(share: float, first: date, last: date) -> str:
+    """State a share with its days."""
+    days = f"on {day_text(first)}" if first == last else f"from {day_text(first)} to {day_text(last)}"
+    return f"{percent(share)} {days}"
+
+
+def _against(watch: Watch) -> str:
+    return "allowed" if watch.limit is not None else "in training"
 
 
 def found_words(began: date, found_on: date, rows: int) -> str:

@@ -125,7 +125,8 @@ def _try(delivery: Delivery, wish: Wish | None) -> str:
 def _try_mail(delivery: Delivery) -> str:
     message = delivery.message
     words = message["words"]
-    body = f"{message['name']}: {words}.\n" + (f"\n{message['url']}\n" if "url" in message else "")
+    body = f"{message['name']}: {words}.\n"
+    body += "".join(f"\n{message[part]}\n" for part in ("detail", "url") if part in message)
     subject = " ".join(f"octweb: {message['name']} {words}".split())
     try:
         send_mail(subject, body, settings.DEFAULT_FROM_EMAIL, [delivery.owner.email])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -13,6 +14,8 @@ from octweb.core.badges import STATES
 from octweb.core.ownership import may_see
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED
+from octweb.life.looking import RECENT_DAYS
+from octweb.life.record import life_record
 from octweb.life.words import day_text
 from octweb.notify.delivery import queue_message
 from octweb.runs.models import TrainingRun
@@ -38,9 +41,13 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
 
 def on_alarm(sender: Any, model: Any, alarms: list[Any], **_: Any) -> None:
     """Queue a message about open alarms of a model. A signal receiver."""
-    grown = [alarm.watch for alarm in alarms]
-    leaves = grown[0] if len(grown) == 1 else f"{grown[0]} and {len(grown) - 1} more"
-    _tell_owner(model, "alarm", f"has changed since the training ({leaves})")
+    told = {alarm.pk for alarm in alarms}
+    record = life_record(model, RECENT_DAYS, timezone.now(), with_parts=False)
+    sentences = [f"{alarm['sentence']} {alarm['when']}" for alarm in record["alarms"] if alarm["id"] in told]
+    watches = [alarm.watch for alarm in alarms]
+    more = "" if len(watches) == 1 else f" and {len(watches) - 1} more"
+    number = "an alarm" if len(watches) == 1 else f"{len(watches)} alarms"
+    _tell_owner(model, "alarm", f"has {number} ({watches[0]}{more})", sentences)
 
 
 def on_review_due(sender: Any, model: Any, review_on: date, **_: Any) -> None:
@@ -49,7 +56,7 @@ def on_review_due(sender: Any, model: Any, review_on: date, **_: Any) -> None:
     _tell_owner(model, "review", f"{verb} due for its review on {day_text(review_on)}")
 
 
-def _tell_owner(model: Any, status: str, words: str) -> None:
+def _tell_owner(model: Any, status: str, words: str, sentences: Sequence[str] = ()) -> None:
     """Queue a message about a model in use, with the URL of its page Life, unless its owner has left its team."""
     if not may_see(model.owner, model):
         return
@@ -60,6 +67,8 @@ def _tell_owner(model: Any, status: str, words: str) -> None:
         "status": status,
         "words": words,
     }
+    if sentences:
+        message["detail"] = "\n".join(sentences)
     if settings.ADDRESS:
         message["url"] = f"{settings.ADDRESS}{reverse('registry:detail', args=[model.pk])}?mode=life"
     queue_message(model.owner, message)

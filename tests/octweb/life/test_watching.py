@@ -123,6 +123,33 @@ def test_closed_watch_starts_again_on_the_next_day(year, owner):
     assert set(watch["evidence"]) == {None}
 
 
+def test_alarm_whose_share_has_gone_back_is_told_as_past(year):
+    look_now(year)
+    leaf = leaves_of(year)[0]
+    recent = DailyCount.objects.filter(model=year, day__gt=today() - timedelta(days=28))
+    recent.filter(name=str(leaf.id)).update(number=1)
+    alarm = Alarm.objects.get(watch=f"leaf {leaf.id}")
+    sentence = next(a["sentence"] for a in life_record(year, 90, timezone.now())["alarms"] if a["id"] == alarm.pk)
+    days = DailyCount.objects.filter(model=year, day__range=(alarm.began, alarm.found))
+    share = sum(c.number for c in days if c.name == str(leaf.id)) / sum(c.number for c in days)
+    assert sentence.startswith(f"Leaf {leaf.id} answered “")
+    assert f"to more people than in training: {100 * share:.1f}\u202f% from " in sentence
+    assert "Now it is " in sentence
+
+
+def test_later_limit_does_not_change_what_an_alarm_says(year, owner):
+    look_now(year)
+    leaf = leaves_of(year)[0].id
+    alarm = Alarm.objects.get(watch=f"leaf {leaf}")
+    close_alarm(year, alarm.pk, by=owner, reason="A campaign.")
+    closed = next(a for a in life_record(year, 90, timezone.now())["alarms"] if a["id"] == alarm.pk)
+    assert closed["sentence"].startswith(f"Leaf {leaf} answered “")
+    assert "in training." in closed["sentence"]
+    set_limit(year, f"leaf {leaf}", 0.9, by=owner)
+    later = next(a for a in life_record(year, 90, timezone.now())["alarms"] if a["id"] == alarm.pk)
+    assert later["sentence"] == closed["sentence"]
+
+
 def test_limit_of_a_person_counts_from_the_next_day(year, owner, client_of):
     leaf = f"leaf {leaves_of(year)[-1].id}"
     answer = client_of(owner).post(
@@ -169,6 +196,9 @@ def test_owner_is_notified_of_alarm_at_once_and_weekly(year, owner, settings):
     message = Delivery.objects.get().message
     assert (message["event"], message["name"]) == ("model.alarm", year.title)
     assert message["url"] == f"https://trees.example.org/models/{year.pk}/?mode=life"
+    assert message["words"].startswith("has ")
+    assert f"Leaf {leaves_of(year)[0].id} answers “" in message["detail"]
+    assert len(message["detail"].splitlines()) == Alarm.objects.count()
     look_now(year)
     assert Delivery.objects.count() == 1
     Alarm.objects.update(told_at=timezone.now() - timedelta(days=7))
