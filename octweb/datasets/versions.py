@@ -236,10 +236,7 @@ def _column(
         words = [f"{points_text(share)} % empty" for share in empty]
         differences.append(ColumnDifference(where=name, before=words[0], now=words[1]))
     if was.get("minimum") is None or has.get("minimum") is None:
-        if was["distinct"] != has["distinct"]:
-            words = [f"{c['distinct']:,} categories" for c in (was, has)]
-            differences.append(ColumnDifference(where=name, before=words[0], now=words[1]))
-        return differences
+        return differences + _categories(name, was, has)
     wide = max(was["maximum"] - was["minimum"], 1e-12)
     outside = has["minimum"] < was["minimum"] or has["maximum"] > was["maximum"]
     if outside or abs(has["median"] - was["median"]) > PART * wide:
@@ -248,6 +245,25 @@ def _column(
         ]
         differences.append(ColumnDifference(where=name, before=words[0], now=words[1]))
     return differences
+
+
+def _categories(name: str, was: dict[str, Any], has: dict[str, Any]) -> list[ColumnDifference]:
+    """Return the categories of a column that are gone and new, with their rows, or else their changed number."""
+    before, now = (_words(c) if c["kind"] == ColumnKind.CATEGORICAL else None for c in (was, has))
+    if before is not None and now is not None:
+        gone, new = (_named_rows(a, b) for a, b in ((before, now), (now, before)))
+        return [ColumnDifference(where=name, before=gone or "–", now=new or "–")] if gone or new else []
+    if was["distinct"] == has["distinct"]:
+        return []
+    words = [f"{c['distinct']:,} categories" for c in (was, has)]
+    return [ColumnDifference(where=name, before=words[0], now=words[1])]
+
+
+def _named_rows(words: dict[str, int], others: dict[str, int]) -> str:
+    """Return the words that `others` does not have, each with its rows. The marker of empty cells is no word."""
+    only = {w: rows for w, rows in words.items() if w not in others and w != MISSING_CATEGORY}
+    named = [f"{word} ({rows:,} row{'' if rows == 1 else 's'})" for word, rows in only.items()]
+    return list_names(named, MOST_NAMED)
 
 
 def _shares(dataset: Dataset) -> dict[str, float]:

@@ -43,7 +43,16 @@ def test_differences_are_reported(first):
     found = {c.where: (c.before, c.now) for c in versions.changes(made)}
     assert found["rows"] == ("60", "40")
     assert found["size"][1].startswith("0 to 90")
-    assert found["colour"] == ("2 categories", "3 categories")
+    assert found["colour"] == ("–", "x (4 rows)")
+
+
+def test_renamed_category_is_a_difference_although_the_number_stays(owner, media):
+    text = "size,colour,class\n" + "".join(f"{i % 10},{'rgbw'[i % 4]},{'pq'[i % 3 == 0]}\n" for i in range(80))
+    first = actions.create(owner=owner, file=io.BytesIO(text.encode()), source_name="a.csv", name="B", target="class")
+    made = version(first, text.replace(",w,", ",white,"))
+    assert {c.where: (c.before, c.now) for c in versions.changes(made)} == {
+        "colour": ("w (20 rows)", "white (20 rows)")
+    }
 
 
 @pytest.mark.slow
