@@ -153,6 +153,7 @@ def flip_view(
         "proved": flip["proved"],
         "columns": flip["columns"],
         "unasked": unasked_text(flip),
+        "unasked_names": [label(name) for name in flip["unasked"]],
     }
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
 
 from octweb.decide.actions import guidance_of
 from octweb.decide.page import context as decide_context
@@ -53,6 +56,9 @@ def record_context(record: DecisionRecord, user: Any) -> dict[str, Any]:
     names = names_of([facts["by"] or "", *(later.get("by", "") for later in facts["later"])])
     for entry in [facts, *facts["later"]]:
         entry["who"] = names.get(entry.get("by") or "", "")
+    for entry in [facts["objection"] or {}, *facts["later"]]:
+        for text, day in (("received", "received_on"), ("known_at", "known_on")):
+            entry[day] = _day(entry.get(text) or "")
     history = [later for later in facts["later"] if later["kind"] != Kind.LOOK]
     return {
         "model": record.model,
@@ -71,6 +77,14 @@ def record_context(record: DecisionRecord, user: Any) -> dict[str, Any]:
         "inside": asked is not None
         and asked[0].inside,  # _certainty.html explains less to users who may not see the training rows
     }
+
+
+def _day(text: str) -> date | None:
+    """Return the day of a recorded date or time, in the zone of the site. None without one."""
+    moment = parse_datetime(text) if "T" in text else None
+    if moment is not None:
+        return timezone.localtime(moment).date() if timezone.is_aware(moment) else moment.date()
+    return parse_date(text)
 
 
 def _cells(values: Mapping[str, Any], typed: Mapping[str, Any]) -> list[tuple[str, Any]]:

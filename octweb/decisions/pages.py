@@ -49,6 +49,13 @@ PAGE_ROWS = 50
 MAX_COUNT = 10_000  # a page counts at most this many rows, because counting a million takes seconds
 PERSON_ROWS = 500  # maximum decisions about one person on a page
 MAX_CHANGES = 4  # maximum number of smallest changes in a letter
+REFUSED_WORDS = {  # reasons why a row got no answer
+    "empty": "a cell was empty",
+    "unknown": "a value that training did not have",
+    "value": "a value of the wrong kind",
+    "column": "a column that the model does not have",
+    "row": "no column names",
+}
 FILTER_NAMES = ("since", "until", "answer", "refused", "leaf", "version", "outcome", "overridden", "objection")
 
 
@@ -85,7 +92,10 @@ def decision_list(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         entries = decisions_of(request.user, model, query, subject)
         rows = pages.paginate_queryset(entries, Request(request), pages)
         context |= {
-            "rows": [row | {"look": _look(model, row["label"])} for row in summaries(rows, models)],
+            "rows": [
+                row | {"look": _look(model, row["label"]), "why": REFUSED_WORDS.get(row["refused"], row["refused"])}
+                for row in summaries(rows, models)
+            ],
             "count": pages.count,
             "counted": _count_text(pages.count),
             "newer": None if subject else pages.previous_cursor,

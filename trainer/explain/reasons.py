@@ -81,7 +81,8 @@ class ReasonFinder:
     def principal(self, row: FloatArray) -> tuple[Reason, ...]:
         """Return up to four reasons of a row with an answer, float64 (columns,).
 
-        Smaller sets of changed answers come first, then smaller changes. A set that includes another one is left out.
+        Smaller sets of changed answers come first, then smaller changes. A set that includes another one is left out,
+        and so is one that repeats the answers of another one with other further columns.
         If a leaf with another class lies behind a weighted sum, the sets are those of the smallest changes of columns.
         """
         row = self.flipper.with_unknown_categories(np.asarray(row, np.float64))
@@ -93,11 +94,15 @@ class ReasonFinder:
         else:
             flips = [flip for region in targets for flip in self._changes_into(row, region, splits)]
         reasons = sorted((self._reason(row, flip, splits) for flip in flips), key=_order)
-        distinct: list[Reason] = []
+        smallest: list[Reason] = []
         for reason in reasons:
-            if not any(other.parts <= reason.parts for other in distinct):
-                distinct.append(reason)
-        return tuple(distinct[:MAX_REASONS])
+            if not any(other.parts <= reason.parts for other in smallest):
+                smallest.append(reason)
+        # the same answers with other further columns would be the same reason again
+        distinct: dict[frozenset[int], Reason] = {}
+        for reason in smallest:
+            distinct.setdefault(frozenset(reason.nodes), reason)
+        return tuple(distinct.values())[:MAX_REASONS]
 
     def is_exact(self, row: FloatArray) -> bool:
         """Return whether `principal` searches the smallest sets of answers, not those of the smallest changes of columns."""

@@ -164,6 +164,16 @@ def test_letter_states_reasons_override_and_objection(page, ids, recorded):
     assert json.loads(ChainEntry.objects.filter(kind="look").last().payload)["page"] == "letter"
 
 
+def test_days_are_written_for_people_on_page_and_letter(page, ids, recorded):
+    label = model_file(recorded).tree.classes[0]
+    page(ids[0], form={"kind": "objection", "reason": "The width is wrong.", "received": "2026-03-02"})
+    page(ids[0], form={"kind": "outcome", "value": label, "known_at": "2026-03-01"})
+    text = visible(page(ids[0]))
+    assert "received 2 Mar 2026" in text
+    assert "known 1 Mar 2026" in text
+    assert "We received it on 2 March 2026" in visible(page(ids[0], "letter"))
+
+
 def test_letter_quotes_recounted_reasons_in_owner_texts(page, ids, recorded, staff):
     tree = model_file(recorded).tree
     leaf = ChainEntry.objects.get(key=ids[0]).leaf
@@ -219,7 +229,10 @@ def test_refused_row_says_why_and_differs_from_no_outcome(page, client_of, owner
     key = str(ChainEntry.objects.get(kind="decision").key)
     assert words in visible(page(key, "letter"))
     page(key, form={"kind": "outcome", "value": model_file(recorded).tree.classes[0]})
-    assert "differs" not in visible(page(query="?refused=yes"))
+    listed = visible(page(query="?refused=yes"))
+    assert "differs" not in listed
+    assert "none: " in listed
+    assert "none: value" not in listed
 
 
 def test_letter_without_the_file_that_answered_warns(page, ids, recorded):
