@@ -11,8 +11,8 @@ import threading
 from typing import Any
 
 import numpy as np
+import orjson
 
-from octweb.core import strict_json
 from octweb.serving.tensors import FLOATING, Request, Tensor
 from trainer.data.rows import plain_numbers
 
@@ -50,26 +50,31 @@ def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Reque
 
 def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
     try:
-        document = strict_json.loads(content)
+        document = orjson.loads(content)
         inputs = document["inputs"]
         name = document.get("id")
         (tensor,) = inputs
         title, datatype, (rows, columns), data = tensor["name"], tensor["datatype"], tensor["shape"], tensor["data"]
+        names = len(document) + len(tensor)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    types = [type(v) for v in (inputs, title, datatype, tensor["shape"], rows, columns, data)]
-    if types != [list, str, str, list, int, int, list] or datatype not in FLOATING:
+    # one colon for each name: a further one belongs to a duplicate or to a text
+    if names != len(TENSOR_KEYS) + 1 + ("id" in document) or content.count(b":") != names:
         return None
-    if len(document) != 1 + ("id" in document) or len(tensor) != len(TENSOR_KEYS) or not isinstance(name, str | None):
+    if type(inputs) is not list or type(title) is not str or type(tensor["shape"]) is not list:
         return None
-    if rows < 1 or columns < 1 or len(data) != rows * columns:
+    if type(rows) is not int or type(columns) is not int or type(data) is not list:
+        return None
+    if type(datatype) is not str or datatype not in FLOATING:
+        return None
+    if rows < 1 or columns < 1 or len(data) != rows * columns or not isinstance(name, str | None):
         return None
     values = plain_numbers(data)
     if values is None:
         return None
     shape = (rows, columns)
-    tensor_read = Tensor(name=title, datatype=datatype, shape=shape, values=values.reshape(shape))
-    return Request(id=name, inputs=(tensor_read,), outputs=dict.fromkeys(outputs, False))
+    tensor_read = Tensor(title, datatype, shape, values.reshape(shape))
+    return Request(name, (tensor_read,), dict.fromkeys(outputs, False))
 
 
 def _request(document: Any, outputs: tuple[str, ...]) -> Request | None:

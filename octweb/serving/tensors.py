@@ -11,8 +11,7 @@ import base64
 import binascii
 import math
 import struct
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -52,8 +51,7 @@ class CellError(RowError, ProtocolError):
     """A cell of a tensor cannot be predicted."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tensor:
+class Tensor(NamedTuple):
     """Named input. `values` has shape `shape`: float64 for numbers and booleans, objects (str or None) for BYTES."""
 
     name: str
@@ -62,8 +60,7 @@ class Tensor:
     values: np.ndarray
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """Parsed inference request. `outputs` maps each requested output to whether its response is binary."""
 
     id: str | None

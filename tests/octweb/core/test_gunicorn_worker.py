@@ -455,7 +455,7 @@ def test_steady_bytes_extend_the_deadline(monkeypatch):
 FIELDS = b"Content-Type: application/json\r\nAuthorization: Token abc\r\n"
 CALL = b"POST /m/infer HTTP/1.1\r\nHost: localhost:8000\r\n" + FIELDS + b"Content-Length: 5\r\n\r\nhello"
 # Python functions of gunicorn and our worker in one prediction; with gunicorn's `handle_request` it is 160
-MAX_CALLS = 110
+MAX_CALLS = 60
 ANSWER_HEADERS = [("Content-Type", "application/json"), ("X-Frame-Options", "DENY"), ("Content-Length", "5")]
 
 
@@ -545,3 +545,64 @@ def test_prediction_takes_few_function_calls(answer_here):
     for _ in range(3):
         answer_here(echo)
     assert calls_of(lambda: answer_here(echo)) <= MAX_CALLS
+
+
+def test_known_head_gets_its_own_body_and_environment(answer_here):
+    seen = []
+
+    def application(environ, start_response):
+        seen.append((environ.get("left"), environ["PATH_INFO"], environ["HTTP_AUTHORIZATION"], environ["HTTP_HOST"]))
+        environ["left"] = "by an earlier call"
+        return echo(environ, start_response)
+
+    for body in (b"hello", b"world", b"again", b"fifth"):
+        assert answer_here(application, CALL.replace(b"hello", body))[0].endswith(b"\r\n\r\n" + body)
+    assert set(seen) == {(None, "/m/infer", "Token abc", "localhost:8000")}
+    other = CALL.replace(b"Token abc", b"Token xyz")
+    for _ in range(3):
+        answer_here(application, other)
+    assert {call[2] for call in seen[4:]} == {"Token xyz"}
+
+
+def test_heads_that_must_be_parsed_each_time_stay_unknown(answer_here):
+    expecting = CALL.replace(b"Host:", b"Expect: 100-continue\r\nHost:")
+    for _ in range(4):
+        assert answer_here(echo, expecting)[0].startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+    chunked = CALL.replace(
+        b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    )
+    for _ in range(4):
+        assert answer_here(echo, chunked)[0].endswith(b"\r\n\r\nhello")
+
+
+def test_unread_body_of_known_head_is_dropped(answer_here):
+    def application(environ, start_response):
+        start_response("200 OK", ANSWER_HEADERS)
+        return [b"whole"]
+
+    for _ in range(4):
+        content, _, kept = answer_here(application)
+        assert (content[-5:], kept) == (b"whole", True)
+
+
+def test_damaged_head_after_known_one_is_refused(answer_here):
+    for _ in range(3):
+        answer_here(echo)
+    content, _, kept = answer_here(echo, CALL.replace(b"Host: localhost:8000", b"Host : localhost:8000"))
+    assert content.startswith(b"HTTP/1.1 400 ")
+    assert not kept
+
+
+def test_known_head_waits_for_a_body_in_pieces(server):
+    head, body = CALL.split(b"\r\n\r\n")
+    with socket.create_connection(("127.0.0.1", server[1]), PATIENCE) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for cut in (len(CALL), len(CALL), len(head) + 4, len(head) + 6, len(head) - 3, 5):
+            connection.sendall(CALL[:cut])
+            if cut < len(CALL):
+                time.sleep(0.01)  # the server probably reads this piece alone
+                connection.sendall(CALL[cut:])
+            received = b""
+            while not received.endswith(b"\r\n\r\n" + body):
+                received += connection.recv(65536)
+            assert received.count(b"HTTP/1.1 200 OK") == 1
