@@ -100,6 +100,7 @@ RECORD_FULL = choice("OCTWEB_RECORD_FULL", "refuse", "answer")
 # size of all records that are not yet collected
 RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000
 RECORD_KEEP_DAYS = integer("OCTWEB_RECORD_KEEP_DAYS", 1826)
+ERASURES = Path(text("OCTWEB_ERASURES", str(DATA_DIR / "erasures.jsonl")))  # list of erased decisions
 KEEP_LOGINS_DAYS = integer("OCTWEB_KEEP_LOGINS_DAYS", 90)  # records of sign-ins are removed after this time
 # tables of clauses (octweb.dossier.clauses) whose unwritten points prevent an approval
 REQUIRED_CLAUSES = words_setting("OCTWEB_REQUIRED_CLAUSES", "")

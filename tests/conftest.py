@@ -77,6 +77,12 @@ def _quick_passwords():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _list_of_erasures(tmp_path_factory):
+    """Keep the decisions that tests erase out of the list of the installation."""
+    settings.ERASURES = tmp_path_factory.mktemp("data") / "erasures.jsonl"
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _light_flush():
     """Keep content types and permissions when a test flushes the database.
 

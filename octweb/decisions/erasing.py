@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
-from octweb.decisions import adding
+from octweb.decisions import adding, erasure_list
 from octweb.decisions.adding import EntryDraft, hold
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.decisions.signals import decisions_erased
@@ -27,8 +27,12 @@ MAX_RANGES = 10_000  # most ranges of numbers in a record of an erasure
 NOTHING: dict[str, Any] = {"payload": "", "salt": "", "subject": "", "leaf": None, "label": None}
 
 
-def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[uuid.UUID]:
-    """Erase decisions and the records about them. Return the ids of the decisions that this call has erased."""
+def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str, is_listed: bool = True) -> list[uuid.UUID]:
+    """Erase decisions and the records about them. Return the ids of the decisions that this call has erased.
+
+    They are listed for a restore of an older backup, unless they come from such a list. Raises Busy if the list cannot
+    be written.
+    """
     with transaction.atomic():
         head = hold()
         erased = []
@@ -41,6 +45,8 @@ def erase_decisions(keys: Collection[uuid.UUID], *, by: str, why: str) -> list[u
             erased += erased_keys
             _clear(entries)
         if numbers:
+            if is_listed:
+                erasure_list.append(erased, why)  # before the commit, so that no erasure is missing in the list
             members = {"numbers": sorted(numbers), "decisions": sorted(map(str, erased))}
             adding.add(head, [_record(by, why, members)])
             decisions_erased.send(sender=None, decisions=erased)

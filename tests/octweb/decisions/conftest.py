@@ -22,6 +22,7 @@ ROW = {"width": 3.5, "height": 0.5, "flag": 1, "colour": "red"}
 def spool(settings, tmp_path):
     """Provide the folder of the spool. This process writes a new stream to it."""
     settings.DATA_DIR = tmp_path / "data"
+    settings.ERASURES = tmp_path / "data" / "erasures.jsonl"
     collecting.SCHEMAS.clear()
     WRITER.close()
     WRITER.forget()

@@ -230,10 +230,10 @@ def test_rows_without_record_are_reported_while_spool_is_full(recorded, client_o
     settings.RECORD_SPOOL_BYTES = 0
     path = f"/api/v1/models/{recorded.pk}/predict/"
     client = client_of(owner)
-    WRITER.count_unrecorded(bytes.fromhex(recorded.sha256) + recorded.pk.bytes, 2)
-    (key,) = WRITER._unrecorded
     post(client, path, {"rows": [ROW]})
     WRITER.look_after()
+    key = bytes.fromhex(recorded.sha256) + recorded.pk.bytes
+    WRITER.count_unrecorded(key, 2)
     assert post(client, path, {"rows": [ROW]}).status_code == 200
     collecting.collect()
     assert not ChainEntry.objects.filter(kind="unrecorded").exists()

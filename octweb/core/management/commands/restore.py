@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management import CommandParser, call_command
 from django.core.management.base import BaseCommand, CommandError
 
@@ -43,3 +44,6 @@ class Command(BaseCommand):
         self.stdout.write(f"Restored ({made}). Start the web server and the workers.")
         if backup.manifest["files"] != "included":
             self.stdout.write(f"Uploads were in {backup.manifest['files']} and are not part of the backup.")
+        if settings.ERASURES.exists():
+            self.stdout.write(f"Decisions that {settings.ERASURES} lists are erased again.")
+            call_command("decisions", "erase", "--replay", stdout=self.stdout)

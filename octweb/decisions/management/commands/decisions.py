@@ -10,12 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management import CommandParser
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 from rest_framework.exceptions import ValidationError
 
-from octweb.decisions import collecting, erasing
+from octweb.core.problems import Busy
+from octweb.decisions import collecting, erasing, erasure_list
+from octweb.decisions.erasure_list import DamagedList
 from octweb.decisions.exporting import export_chain
 from octweb.decisions.replaying import replay_daily
 from octweb.private_files import protect_new_files
@@ -43,7 +46,14 @@ class Command(BaseCommand):
         which = erase.add_mutually_exclusive_group(required=True)
         which.add_argument("--id", action="append", default=[], help="a decision; may be repeated")
         which.add_argument("--subject", help="your own reference to a person")
-        which.add_argument("--old", action="store_true", help="all that are older than OCTWEB_RECORD_KEEP_DAYS")
+        which.add_argument("--old", action="store_true", help="all that are older than the days of their model")
+        which.add_argument(
+            "--replay",
+            nargs="*",
+            type=Path,
+            metavar="FILE",
+            help="all in these lists of erasures, after a restore; without a FILE in that of this host",
+        )
         erase.add_argument("--why", choices=erasing.REASONS, default="request")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -79,13 +89,30 @@ class Command(BaseCommand):
     def _erase(self, options: dict[str, Any]) -> int:
         by = "manage.py"
         try:
+            if options["replay"] is not None:
+                return _replay(options["replay"] or [settings.ERASURES])
             if options["old"]:
                 return erasing.erase_old(datetime.now(UTC))
             if options["subject"] is not None:
                 return len(erasing.erase_subject(options["subject"], by=by, why=options["why"]))
             keys = [uuid.UUID(text) for text in options["id"]]
-        except ValidationError as error:
+            return len(erasing.erase_decisions(keys, by=by, why=options["why"]))
+        except (ValidationError, Busy) as error:
             raise CommandError(str(error.detail)) from error
+        except DamagedList as error:
+            raise CommandError(str(error)) from error
         except ValueError as error:
             raise CommandError(f"An id is a UUID, as answers have it in `decision`: {error}") from error
-        return len(erasing.erase_decisions(keys, by=by, why=options["why"]))
+
+
+def _replay(lists: list[Path]) -> int:
+    """Erase what lists of earlier erasures name, and return how many decisions were still there."""
+    count = 0
+    for path in lists:
+        try:
+            by_reason = erasure_list.read_list(path)
+        except OSError as error:
+            raise CommandError(f"The list of erasures '{path}' cannot be read: {error.strerror}.") from error
+        for why, keys in by_reason.items():
+            count += len(erasing.erase_decisions(keys, by="manage.py", why=why, is_listed=False))
+    return count
