@@ -29,7 +29,7 @@ from octweb.runs.reachable import reachable
 from octweb.runs.words import run_name
 from trainer.counts.objective import counted_objective
 from trainer.counts.train import METHOD as COUNTED
-from trainer.counts.train import counted_settings
+from trainer.counts.train import check_constraints, counted_settings
 from trainer.data.costs import EACH_ROW
 from trainer.data.folds import check_evaluation
 from trainer.data.problem import SettingNames
@@ -148,6 +148,7 @@ def _counted_parameters(
     names = SettingNames(columns=columns, classes=tuple(dataset.profile["classes"]))
     class_rows = np.array(dataset.profile["class_counts"], np.int64)
     counted_objective(settings, names, class_rows, rows=dataset.rows, suppressed=False)  # refuses impossible costs
+    check_constraints(settings, names, class_rows, suppressed=False)
     return settings.to_json()
 
 

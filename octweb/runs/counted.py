@@ -37,6 +37,21 @@ class CountedForm(SaidForm):
         required=False, label="Columns never to ask", widget=forms.CheckboxSelectMultiple
     )
 
+    forbidden_pairs = forms.CharField(
+        required=False, label="Columns never to ask together", help_text="On one path, as in age + income; sex + region"
+    )
+    recall = forms.CharField(
+        required=False,
+        label="Least share to find",
+        help_text="Of the rows of a class, as in yes: 0.9; no: 0.8. Not together with costs",
+    )
+    costs = forms.CharField(
+        required=False,
+        label="Costs of wrong answers",
+        help_text="True class, answer and number, as in yes>no=5; no>yes=1. Empty: every error costs the same",
+    )
+    cost_unit = forms.CharField(required=False, max_length=20, label="Unit of the costs", help_text="Such as EUR")
+
     def __init__(self, *args: Any, dataset: Dataset, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         deepest = dataset.origin["depth"]
@@ -55,7 +70,7 @@ def counted_page(request: HttpRequest, dataset: Dataset) -> HttpResponse:
         values = dict(form.cleaned_data)
         name = values.pop("name")
         forbidden = item_text(values.pop("forbidden"))
-        parameters = {key: value for key, value in values.items() if value is not None}
+        parameters = {key: value for key, value in values.items() if value not in (None, "")}
         parameters |= {"forbidden": forbidden} if forbidden else {}
         try:
             run = actions.enqueue(owner=request.user, dataset=dataset, method=METHOD, parameters=parameters, name=name)

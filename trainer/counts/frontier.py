@@ -12,7 +12,7 @@ from trainer.certificate import Evidence, Status
 from trainer.counts.folder import Counts
 from trainer.counts.objective import CountedObjective, counted_objective
 from trainer.counts.train import counted_settings, setting_names, tree_of, tree_search
-from trainer.errors import InfeasibleError
+from trainer.errors import InfeasibleError, ParameterError
 from trainer.methods.base import unsettled
 from trainer.training.cost_frontier import CostFrontier
 
@@ -81,6 +81,8 @@ def leaf_frontier(counts: Counts, parameters: Mapping[str, Any] | None = None) -
     """
     start = time.monotonic()
     settings = counted_settings(parameters or {}, asked=counts.questions.asked, depth=counts.depth)
+    if settings["recall"]:
+        raise ParameterError({"recall": "the frontier from counts does not support it. Leave it out."})
     low, high = counts.total
     objective = counted_objective(
         settings, setting_names(counts), low[:, 0], rows=counts.rows, suppressed=bool(counts.suppress)

@@ -22,7 +22,13 @@ from trainer.dtypes import CountArray
 from trainer.errors import InfeasibleError, ParameterError
 
 MOST_QUESTIONS = 300  # at depth 3 more could give numbers of trees above 2^63
-REFUSED = ("max_leaves", "costs", "cost_unit")  # settings of a training from counts that the count does not support
+REFUSED = (
+    "max_leaves",
+    "forbidden_pairs",
+    "recall",
+    "costs",
+    "cost_unit",
+)  # settings of a training from counts that the count does not support
 
 
 class Numbers(NamedTuple):

@@ -23,7 +23,8 @@ BLOCK = 1 << 20  # limit on the elements of an intermediate array
 
 Root = tuple[int, int, int]  # question of the root, and the numbers of leaves of its no side and its yes side
 Choice = tuple[int, Root | None]  # number of correct rows, and the root; None for a leaf
-Shape = int | tuple[int, "Shape", "Shape"]  # question, no side and yes side; a leaf is -1
+# question, no side and yes side; a leaf is its class, or -1 for the best one
+Shape = int | tuple[int, "Shape", "Shape"]
 
 
 class End(NamedTuple):
@@ -42,11 +43,13 @@ class End(NamedTuple):
 class Counted:
     """The counts of a node as two bounds, which are equal if counts are exact.
 
-    The search maximises over `own`. `other` is the opposite bound, used to subtract rows.
+    The search maximises over `own`. `other` is the opposite bound, used to subtract rows. `allowed`, bool (questions,),
+    are the questions that may follow.
     """
 
     own: End
     other: End
+    allowed: BoolArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +66,8 @@ class TreeSearch:
 
     `own` and `other`, int64 (classes, sets), are the counts in the order of `trainer.counts.sets`. Leaves have at least
     `min_leaf` rows. `gains`, int64 (answers, classes), states what an answer gains in a row of a class, with equal `own`
-    and `other`. Then "correct" is the gain of the best answers.
+    and `other`. Then "correct" is the gain of the best answers. `apart`, bool (questions, questions), are the pairs that no
+    path uses together.
     """
 
     own: CountArray
@@ -72,40 +76,36 @@ class TreeSearch:
     depth: int
     min_leaf: int = 1
     gains: CountArray | None = None
+    apart: BoolArray | None = None
 
     @cached_property
     def best(self) -> BestByLeaves:
         """The best trees of all numbers of leaves that the depth allows."""
         if self.depth == 3:
             return self._best_of_three(self.root)
-        return self._best_of_two(self.root, self.depth)
+        return self.best_of_two(self.root, self.depth)
 
     def shape(self, leaves: int) -> Shape:
         """Return a best tree with at most this number of leaves."""
         return self._shape(self.root, self.depth, leaves, self.best)
 
-    def _best_of_two(self, node: Counted, depth: int) -> BestByLeaves:
+    def best_of_two(self, node: Counted, depth: int) -> BestByLeaves:
         """Return the best trees of depth 0, 1 or 2."""
         node_counts = node.own
         other = node.other
         leaf = int(self._won(node_counts.total))
-        if depth == 0 or not self.allowed.any():
+        if depth == 0 or not node.allowed.any():
             return BestByLeaves(correct=(leaf,), roots=(None,))
         yes = self._won(node_counts.one)
         no = self._won(node_counts.total[:, None] - other.one)
-        choices: list[Choice] = [(leaf, None), self._pick(no + yes, (1, 1))]
+        choices: list[Choice] = [(leaf, None), _pick(no + yes, (1, 1), node.allowed)]
         if depth == 2:
             below_yes, below_no = self._split_sides(node)
-            three_yes = self._pick(no + below_yes, (1, 2))
-            three_no = self._pick(below_no + yes, (2, 1))
+            three_yes = _pick(no + below_yes, (1, 2), node.allowed)
+            three_no = _pick(below_no + yes, (2, 1), node.allowed)
             choices.append(max(three_yes, three_no, key=lambda choice: choice[0]))
-            choices.append(self._pick(below_no + below_yes, (2, 2)))
+            choices.append(_pick(below_no + below_yes, (2, 2), node.allowed))
         return _rising(choices)
-
-    def _pick(self, won: CountArray, leaves: tuple[int, int]) -> Choice:
-        """Return the choice of the first question with the most correct rows."""
-        at = int(np.where(self.allowed, won, 2 * IMPOSSIBLE).argmax())
-        return int(won[at]), (at, *leaves)
 
     def _split_sides(self, node: Counted) -> tuple[CountArray, CountArray]:
         """Return the correct rows on the yes and no sides of each first question, int64 (questions,).
@@ -127,16 +127,17 @@ class TreeSearch:
             yes_no = self._won(node_counts.one[:, rows, None] - without)
             no_yes = self._won(node_counts.one[:, None] - without)
             no_no = self._won(total - other.one[:, rows, None] - other.one[:, None] + pairs)
-            won_yes[rows] = np.where(self.allowed, both + yes_no, 2 * IMPOSSIBLE).max(axis=1)
-            won_no[rows] = np.where(self.allowed, no_yes + no_no, 2 * IMPOSSIBLE).max(axis=1)
+            second = node.allowed if self.apart is None else node.allowed & ~self.apart[rows]
+            won_yes[rows] = np.where(second, both + yes_no, 2 * IMPOSSIBLE).max(axis=1)
+            won_no[rows] = np.where(second, no_yes + no_no, 2 * IMPOSSIBLE).max(axis=1)
         return won_yes, won_no
 
     def _best_of_three(self, node: Counted) -> BestByLeaves:
         """Return the best trees of depth 3: both sides of every first question."""
         choices: list[Choice] = [(int(self._won(node.own.total)), None)]
         choices += [(2 * IMPOSSIBLE, None)] * 7
-        for question in np.flatnonzero(self.allowed).tolist():
-            sides = [self._best_of_two(side, 2) for side in self.sides(node, question, 3)]
+        for question in np.flatnonzero(node.allowed).tolist():
+            sides = [self.best_of_two(side, 2) for side in self.sides(node, question, 3)]
             for no, won_no in enumerate(sides[0].correct, 1):
                 for yes, won_yes in enumerate(sides[1].correct, 1):
                     if won_no + won_yes > choices[no + yes - 1][0]:
@@ -144,7 +145,7 @@ class TreeSearch:
         return _rising(choices)
 
     def _shape(self, node: Counted, depth: int, leaves: int, best: BestByLeaves | None = None) -> Shape:
-        best = best or self._best_of_two(node, depth)
+        best = best or self.best_of_two(node, depth)
         root = best.roots[min(leaves, len(best.roots)) - 1]
         if root is None:
             return -1
@@ -156,7 +157,8 @@ class TreeSearch:
     def root(self) -> Counted:
         """The counts of all rows."""
         root_counts = self._end(self.own)
-        return Counted(own=root_counts, other=root_counts if self.other is self.own else self._end(self.other))
+        other = root_counts if self.other is self.own else self._end(self.other)
+        return Counted(own=root_counts, other=other, allowed=self.allowed)
 
     def _end(self, counts: CountArray) -> End:
         questions = len(self.allowed)
@@ -171,12 +173,15 @@ class TreeSearch:
     def sides(self, node: Counted, question: int, depth: int) -> tuple[Counted, Counted]:
         """Return the counts of the no and yes sides of a node; pairs are counted only below the root of depth 3."""
         yes_counts = self._yes(node.own, self.own, question, depth)
+        allowed = node.allowed if self.apart is None else node.allowed & ~self.apart[question]
         if node.other is node.own:
             no_counts = _less(node.own, yes_counts)
-            return Counted(own=no_counts, other=no_counts), Counted(own=yes_counts, other=yes_counts)
+            return Counted(own=no_counts, other=no_counts, allowed=allowed), Counted(
+                own=yes_counts, other=yes_counts, allowed=allowed
+            )
         other = self._yes(node.other, self.other, question, depth)
-        return Counted(own=_less(node.own, other), other=_less(node.other, yes_counts)), Counted(
-            own=yes_counts, other=other
+        return Counted(own=_less(node.own, other), other=_less(node.other, yes_counts), allowed=allowed), Counted(
+            own=yes_counts, other=other, allowed=allowed
         )
 
     def _yes(self, end: End, counts: CountArray, question: int, depth: int) -> End:
@@ -203,6 +208,12 @@ class TreeSearch:
 def _less(end: End, rows: End) -> End:
     """Return the counts of a node without some of its rows."""
     return End(total=end.total - rows.total, one=end.one - rows.one, two=end.two - rows.two)
+
+
+def _pick(won: CountArray, leaves: tuple[int, int], allowed: BoolArray) -> Choice:
+    """Return the choice of the first allowed question with the most correct rows."""
+    at = int(np.where(allowed, won, 2 * IMPOSSIBLE).argmax())
+    return int(won[at]), (at, *leaves)
 
 
 def _rising(choices: Sequence[Choice]) -> BestByLeaves:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Certificate, Evidence, Guarantee, Status, relative_gap
+from trainer.constraints import forbidden_pairs, recalls
 from trainer.constraints.text import split_items
 from trainer.counts.folder import Counts
 from trainer.counts.objective import CountedObjective, counted_objective
 from trainer.counts.proof import proof_lines
+from trainer.counts.recalls import RecallSearch
 from trainer.counts.search import BestByLeaves, Shape, TreeSearch
 from trainer.data.problem import SettingNames
 from trainer.dtypes import BoolArray, CountArray
@@ -42,6 +44,8 @@ KEPT = (
     "max_leaves",
     "min_leaf",
     "forbidden",
+    "forbidden_pairs",
+    "recall",
     "costs",
     "cost_unit",
 )  # settings that also work on counts
@@ -73,7 +77,7 @@ def train_counts(
     ----------
     counts : Counts
     parameters : Mapping, optional
-        Settings of `exact`: depth, leaf_penalty, max_leaves, min_leaf, forbidden, costs and cost_unit.
+        Settings of `exact`: depth, leaf_penalty, max_leaves, min_leaf, forbidden, forbidden_pairs, recall, costs and cost_unit.
     name : str
         A name for the model file.
     proof : Path, optional
@@ -94,15 +98,11 @@ def train_counts(
         settings, setting_names(counts), low[:, 0], rows=counts.rows, suppressed=bool(counts.suppress)
     )
     search = tree_search(counts, settings, low, high, objective.gains)
-    best = search.best
-    leaves = cheapest(best, objective.price, settings["max_leaves"])
-    if best.correct[leaves - 1] < 0:
-        raise InfeasibleError(f"No tree has {settings['min_leaf']} rows or more in each leaf. Set a lower min_leaf.")
-    tree = tree_of(search.shape(leaves), counts, objective)
-    upper = best if high is low else tree_search(counts, settings, high, low).best
+    tree = tree_of(best_shape(search, settings, objective, setting_names(counts)), counts, objective)
+    upper = None if high is low else tree_search(counts, settings, high, low).best
     certificate = _certificate(counts, method, settings, tree, objective, upper, time.monotonic() - start)
     if proof is not None:
-        lines = partial(proof_lines, counts, settings, objective, best.correct[leaves - 1], tree.n_leaves)
+        lines = partial(proof_lines, counts, settings, objective, _gain(tree, objective), tree.n_leaves)
         written = write_lines(proof, lines, proof_size)
         certificate = replace(certificate, evidence=(*certificate.evidence, written))
     claim = certificate.to_json()
@@ -123,6 +123,24 @@ def train_counts(
         class_type=counts.questions.class_type,
     )
     return CountedTree(model=model, certificate=certificate, summary=_summary(model, certificate, counts))
+
+
+def best_shape(search: TreeSearch, settings: Settings, objective: CountedObjective, names: SettingNames) -> Shape:
+    """Return the best tree within the settings; raise InfeasibleError if there is none."""
+    leaves = cheapest(search.best, objective.price, settings["max_leaves"])
+    if search.best.correct[leaves - 1] < 0:
+        raise InfeasibleError(f"No tree has {settings['min_leaf']} rows or more in each leaf. Set a lower min_leaf.")
+    shape = search.shape(leaves)
+    required = [(names.classes.index(name), share) for name, share in recalls(settings, names)]
+    if not required:
+        return shape
+    within = RecallSearch(search=search, recalls=required, price=objective.price, max_leaves=settings["max_leaves"])
+    return shape if within.keeps(shape) else within.best()
+
+
+def _gain(tree: Tree, objective: CountedObjective) -> int:
+    """Return the correct rows of a tree, or the savings of its answers."""
+    return sum(int(objective.gain_of(np.array(leaf.counts, np.int64))[leaf.label]) for leaf in tree.leaves)
 
 
 def counted_settings(parameters: Mapping[str, Any], *, asked: Mapping[str, Any], depth: int) -> Settings:
@@ -176,6 +194,31 @@ def _allowed_questions(counts: Counts, settings: Settings) -> BoolArray:
     return np.array([names.columns[feature.column] not in banned for feature in features], bool)
 
 
+def _pairs_apart(counts: Counts, settings: Settings) -> BoolArray | None:
+    """Return the pairs of questions that no path may use, bool (questions, questions); None without such pairs."""
+    names = setting_names(counts)
+    columns = np.array([names.columns[feature.column] for feature in counts.questions.encoding.features])
+    apart = np.zeros((len(columns), len(columns)), bool)
+    for first, second in forbidden_pairs(settings, names):
+        apart |= np.outer(columns == first, columns == second) | np.outer(columns == second, columns == first)
+    return apart if apart.any() else None
+
+
+def check_constraints(settings: Settings, names: SettingNames, class_rows: CountArray, *, suppressed: bool) -> None:
+    """Raise ParameterError for constraints that counts of these classes, int64 (classes,), do not show."""
+    forbidden_pairs(settings, names)
+    for name in ("recall", "forbidden_pairs"):
+        if settings[name] and suppressed:
+            raise ParameterError(
+                {name: "small numbers of these counts are secret, so they do not show it. Leave it out."}
+            )
+    if settings["recall"] and settings["costs"]:
+        raise ParameterError({"recall": "counts do not show it together with costs. Leave one of the two out."})
+    for name, _ in recalls(settings, names):
+        if not class_rows[names.classes.index(name)]:
+            raise ParameterError({"recall": f"No row has the class '{name}'. Leave this class out."})
+
+
 def setting_names(counts: Counts) -> SettingNames:
     """Return the columns and classes that settings may name."""
     columns = tuple(column.name for column in counts.questions.encoding.schema)
@@ -186,6 +229,7 @@ def tree_search(
     counts: Counts, settings: Settings, low: CountArray, other: CountArray, gains: CountArray | None = None
 ) -> TreeSearch:
     """Return the search over all trees of the settings; `low` are its counts, and `other` their opposite bounds."""
+    check_constraints(settings, setting_names(counts), counts.total[0][:, 0], suppressed=bool(counts.suppress))
     return TreeSearch(
         own=low,
         other=other,
@@ -193,6 +237,7 @@ def tree_search(
         depth=settings["depth"],
         min_leaf=settings["min_leaf"] or 1,
         gains=gains,
+        apart=_pairs_apart(counts, settings),
     )
 
 
@@ -217,7 +262,7 @@ def tree_of(shape: Shape, counts: Counts, objective: CountedObjective) -> Tree:
         number = len(nodes)
         tally = tuple(counts_of_node.tolist())
         if not isinstance(item, tuple):
-            nodes.append(Node(id=number, counts=tally, label=label))
+            nodes.append(Node(id=number, counts=tally, label=label if item < 0 else item))
             continue
         question, zero, one = item
         split, one_left = encoding.features[question].split()
@@ -306,8 +351,12 @@ def cross_validate(
             return {"folds": counts.folds, "finished": fold, "accuracies": accuracies, "ended": ended}, trees
         trained = objective.of_rows(training_counts[:, 0])
         search = tree_search(counts, settings, training_counts, training_counts, trained.gains)
-        leaves = cheapest(search.best, trained.price, settings["max_leaves"])
-        tree = tree_of(search.shape(leaves), _without(counts, training_counts), trained)
+        try:
+            shape = best_shape(search, settings, trained, setting_names(counts))
+        except InfeasibleError as error:
+            ended = f"fold {fold + 1} of {counts.folds}: {error}"
+            return {"folds": counts.folds, "finished": fold, "accuracies": accuracies, "ended": ended}, trees
+        tree = tree_of(shape, _without(counts, training_counts), trained)
         judged = _judge(tree, counts, fold)
         confusion += np.asarray(judged["confusion"])
         accuracies.append(judged["accuracy"])
@@ -329,18 +378,23 @@ def _certificate(
     settings: Settings,
     tree: Tree,
     objective: CountedObjective,
-    upper: BestByLeaves,
+    upper: BestByLeaves | None,
     seconds: float,
 ) -> Certificate:
-    """Return the claim: the bound is the highest objective that the counts allow."""
+    """Return the claim: the bound is the highest objective that the counts allow.
+
+    `upper` are the best trees at the upper ends of suppressed counts. Without it, the tree is optimal.
+    """
     n = counts.rows
     correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
-    gain = sum(int(objective.gain_of(np.array(leaf.counts, np.int64))[leaf.label]) for leaf in tree.leaves)
+    gain = _gain(tree, objective)
     value = objective.value(gain, tree.n_leaves)
-    # upper bounds from suppressed counts may exceed the number of rows
-    capped = replace(upper, correct=tuple(min(most, objective.total) for most in upper.correct))
-    leaves = cheapest(capped, objective.price, settings["max_leaves"])
-    bound = max(objective.value(capped.correct[leaves - 1], leaves), value)
+    bound = value
+    if upper is not None:
+        # upper bounds from suppressed counts may exceed the number of rows
+        capped = replace(upper, correct=tuple(min(most, objective.total) for most in upper.correct))
+        leaves = cheapest(capped, objective.price, settings["max_leaves"])
+        bound = max(objective.value(capped.correct[leaves - 1], leaves), value)
     closed = bound == value
     secret = (
         ""

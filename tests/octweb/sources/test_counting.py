@@ -74,6 +74,27 @@ def test_tree_of_least_cost_from_counts_has_working_pages(counted, work, client)
             runs.enqueue(owner=counted.owner, dataset=dataset, method="exact", parameters={"costs": costs})
 
 
+def test_form_of_counts_takes_costs_recalls_and_pairs(counted, work, client):
+    dataset = counted.dataset
+    client.force_login(counted.owner)
+    form = {"dataset": str(dataset.pk), "depth": 2, "leaf_penalty": "0.01"}
+    page = client.post("/runs/new/", form | {"recall": "maybe: 0.9", "costs": ""}).content.decode()
+    assert "maybe" in page
+    assert not dataset.runs.filter(parameters__recall="maybe: 0.9").exists()
+    assert (
+        "together with costs"
+        in client.post("/runs/new/", form | {"recall": "no: 0.9", "costs": "no>yes=5"}).content.decode()
+    )
+    for values in (
+        {"recall": "no: 0.9", "forbidden_pairs": "income + colour"},
+        {"costs": "no>yes=5", "cost_unit": "EUR"},
+    ):
+        assert client.post("/runs/new/", form | values).status_code == 302, values
+        run = dataset.runs.latest("created")
+        assert work(run).status == RunStatus.SUCCEEDED, (run.error, run.log)
+        assert run.model.document
+
+
 def _read_pages(client, start: str) -> None:
     """Open all links of the model's page that stay on it, and all parts that its pages load."""
     page = client.get(start).content.decode()

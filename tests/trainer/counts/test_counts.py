@@ -350,7 +350,9 @@ def test_counts_of_other_questions_do_not_add_up(tmp_path):
     ("parameters", "name"),
     [
         ({"depth": 3}, "depth"),
-        ({"recall": "c0: 0.9"}, "recall"),
+        ({"recall": "c7: 0.9"}, "recall"),
+        ({"monotone": "a up"}, "monotone"),
+        ({"max_columns": 2}, "max_columns"),
         ({"bins": 7}, "bins"),
         ({"forbidden": "colr"}, "forbidden"),
         ({"optimal_trees": 3}, "optimal_trees"),

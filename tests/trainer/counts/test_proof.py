@@ -29,6 +29,9 @@ SETTINGS: list[dict[str, Any]] = [
     {"costs": "c0>c1=5; c1>c0=2.5"},
     {"max_leaves": 2, "leaf_penalty": 0.03},
     {"leaf_penalty": 0.01},
+    {"recall": "c0: 0.9", "leaf_penalty": 0.01},
+    {"forbidden_pairs": "a+b; b+c"},
+    {"recall": "c1: 0.8", "max_leaves": 3, "forbidden_pairs": "c+colour"},
 ]
 
 

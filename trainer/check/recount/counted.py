@@ -366,6 +366,8 @@ def _check_folds(model: Model, counts: CountedRows) -> Finding:
         if isinstance(paths, str):
             return recount_finding(CLAIM, False, f"The tree of fold {fold + 1} does not hold: {paths}")
         trained = [counts.rows_with(yes, no, -1 - fold).tolist() for yes, no in paths]
+        if any(f.verdict == "refuted" for f in counted_restrictions(model | {"nodes": nodes}, trained)):
+            return recount_finding(CLAIM, False, f"The tree of fold {fold + 1} does not keep the restrictions.")
         if [node["counts"] for node in nodes] != trained:
             return recount_finding(CLAIM, False, f"The tree of fold {fold + 1} lists rows that were not counted.")
         tables.append(confusion_of(model, nodes, [counts.rows_with(yes, no, fold).tolist() for yes, no in paths]))
