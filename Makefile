@@ -22,7 +22,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.uv: requirements-test.txt | $(BIN)/python
-	$(PIP) install --quiet --no-compile "$$(grep ^uv== requirements-test.txt)" || echo "uv cannot be installed; pip installs the packages"
+	sed -n '/^uv==/,/[^\\]$$/p' requirements-test.txt >$@.txt
+	$(PIP) install --quiet --no-compile -r $@.txt || echo "uv cannot be installed; pip installs the packages"
 	touch $@
 
 $(VENV)/.runtime: requirements.txt | $(BIN)/python
@@ -111,13 +112,13 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/hadolint deploy/Dockerfile
-	$(BIN)/python tests/audit.py
+	$(BIN)/python -m tests.audit
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run_all.py
 
-lock: $(VENV)/.runtime
-	$(BIN)/python tests/lock.py
+lock: $(VENV)/.uv
+	$(BIN)/python -m tests.lock
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.lock import without_hashes
+
 ROOT = Path(__file__).resolve().parent.parent
 FILES = [f"requirements{name}.txt" for name in ("", "-hosts", "-pdf", "-fast", "-databases", "-sso")]
 SECONDS = 90
@@ -30,10 +32,9 @@ def advisories(report: dict[str, Any]) -> list[str]:
 
 
 def pins(folder: Path) -> Path:
-    """Write all pins to one file, without the lines that name other files, and return its path."""
-    lines = [line for name in FILES for line in (ROOT / name).read_text().splitlines() if "==" in line]
+    """Write all pins to one file, without hashes, and return its path."""
     path = folder / "pins.txt"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(pin for name in FILES for pin in without_hashes((ROOT / name).read_text())) + "\n")
     return path
 
 

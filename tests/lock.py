@@ -1,7 +1,14 @@
-"""Write requirements*.txt with exact versions, each from requirements*.in in a new environment."""
+"""Write requirements*.txt from requirements*.in: exact versions, with the hashes of all their files.
+
+    python -m tests.lock [--keep]
+
+`make lock` takes the newest versions for the Python that runs this. With --keep only new packages are resolved, and
+all others keep their versions. No address of an index is written, so any index or mirror that has the same files can be used.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -9,33 +16,57 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Made by `make lock` from {name}.in; do not edit.\n"
+# a pin and the lines of its hashes
+PIN = re.compile(r"^[a-zA-Z0-9][^\n]*==(?:[^\n]*\\\n)*[^\n]*\n", re.MULTILINE)
 
 
-def lock(name: str, below: set[str]) -> set[str]:
-    """Install {name}.in in a new environment, and write the pins of its packages except those in `below`.
+def pins_of(text: str) -> list[str]:
+    """Return each pin of a requirements file with its hashes."""
+    return PIN.findall(text)
 
-    Return all pins.
-    """
+
+def without_hashes(text: str) -> list[str]:
+    """Return each pin of a requirements file as `name==version`."""
+    return [pin.split()[0] for pin in pins_of(text)]
+
+
+def lock(name: str, below: set[str], *, keep: bool) -> set[str]:
+    """Write the pins of {name}.in, except those in `below`, and return all of them."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pip = [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check"]
-        subprocess.run([*pip, "install", "--quiet", "-r", f"{name}.in"], check=True, cwd=ROOT)
-        frozen = subprocess.run([*pip, "freeze"], check=True, capture_output=True, text=True).stdout
-    pins = {line for line in frozen.splitlines() if "==" in line}
-    lines = [line for line in (ROOT / f"{name}.in").read_text().splitlines() if line.startswith("-r ")]
-    lines += sorted(pins - below, key=str.lower)
-    (ROOT / f"{name}.txt").write_text(HEADER.format(name=name) + "\n".join(lines) + "\n")
+        old = Path(folder) / "old.txt"
+        kept = sorted({pin for path in ROOT.glob(f"{name}.txt") for pin in without_hashes(path.read_text())})
+        old.write_text("\n".join(kept) + "\n")
+        command = [
+            str(Path(sys.executable).with_name("uv")), "pip", "compile", "--quiet", "--generate-hashes", "--no-annotate", "--no-header",
+            "--no-emit-index-url", "--no-emit-find-links", "--python", sys.executable, f"{name}.in",
+            *(["--constraint", str(old)] if keep else []),
+        ]  # fmt: skip
+        resolved = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
+    lines = (ROOT / f"{name}.in").read_text().splitlines()
+    included = [f"{line}\n" for line in lines if re.match(r"-r .*\.txt$", line)]
+    pins = set(pins_of(resolved))
+    own = sorted(pins - below)
+    (ROOT / f"{name}.txt").write_text(HEADER.format(name=name) + "".join([*included, *own]))
     return pins
 
 
+def main(keep: bool) -> None:
+    """Write all files, each after those that it includes."""
+
+    def pins(name: str, below: set[str]) -> set[str]:
+        return lock(name, below, keep=keep)
+
+    runtime = pins("requirements", set())
+    hosts = pins("requirements-hosts", runtime)
+    pdf = pins("requirements-pdf", runtime)
+    fast = pins("requirements-fast", set())
+    databases = pins("requirements-databases", runtime)
+    sso = pins("requirements-sso", runtime)
+    test = pins("requirements-test", hosts | pdf | fast | databases | sso)
+    pins("requirements-bench", test)
+    pins("requirements-clients", set())
+    pins("requirements-docs", set())
+
+
 if __name__ == "__main__":
-    runtime = lock("requirements", set())
-    hosts = lock("requirements-hosts", runtime)
-    pdf = lock("requirements-pdf", runtime)
-    fast = lock("requirements-fast", set())
-    databases = lock("requirements-databases", runtime)
-    sso = lock("requirements-sso", runtime)
-    test = lock("requirements-test", hosts | pdf | fast | databases | sso)
-    lock("requirements-bench", test)
-    lock("requirements-clients", set())
-    lock("requirements-docs", set())
+    main(keep="--keep" in sys.argv[1:])

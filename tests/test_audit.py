@@ -50,6 +50,6 @@ def test_audit_without_network_is_skipped_with_message(answer, capsys):
 
 def test_audit_reads_every_pin(tmp_path):
     pins = audit.pins(tmp_path).read_text()
-    assert "Django==" in pins
+    assert "django==" in pins
     assert "django-storages==" in pins
     assert "-r " not in pins

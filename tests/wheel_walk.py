@@ -33,6 +33,8 @@ from typing import Any
 
 import psutil
 
+from tests.lock import without_hashes
+
 ROOT = Path(__file__).resolve().parent.parent
 # seconds within which each step must end, even if a busy machine compiles kernels; times are not judged otherwise
 PATIENCE = 3000.0
@@ -151,7 +153,9 @@ class Walk:
         ]
         if self.fresh:
             same = self.python == sys.executable  # the pins are for this interpreter
-            self.run(*pip, *(["-c", ROOT / "requirements.txt"] if same else []), self.wheel)
+            pins = self.folder / "pins.txt"  # without hashes, since the wheel was built here and has none
+            pins.write_text("\n".join(without_hashes((ROOT / "requirements.txt").read_text())), encoding="utf-8")
+            self.run(*pip, *(["-c", pins] if same else []), self.wheel)
         else:
             self.run(*pip, "--no-deps", "--no-index", self.wheel)
 

@@ -31,7 +31,7 @@ def optional(text: str) -> list[str]:
 def pins(name: str) -> dict[str, str]:
     """Return name and version of each package of a requirements file, without the files that it includes."""
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    return dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
+    return dict(re.match(r"([^=]+)==(\S+)", line).groups() for line in lines if re.match(r"\w[^=]*==", line))
 
 
 def package_bytes(name: str) -> int:
