@@ -153,11 +153,13 @@ def refuse_incomplete_provider(issuer: str, client: str, value: str) -> None:
         raise ImproperlyConfigured(
             "OCTWEB_OIDC_ISSUER is set, so OCTWEB_OIDC_CLIENT_ID and OCTWEB_OIDC_CLIENT_SECRET must be, too."
         )
-    if importlib.util.find_spec("mozilla_django_oidc") is None:
-        raise ImproperlyConfigured(
-            "OCTWEB_OIDC_ISSUER needs a package that is not installed: pip install -r requirements-sso.txt, "
-            "or pip install 'octweb[sso]'."
-        )
+    refuse_missing("mozilla_django_oidc", "OCTWEB_OIDC_ISSUER", "sso")
+
+
+def refuse_missing(module: str, cause: str, extra: str) -> None:
+    """Raise ImproperlyConfigured if the module that a setting needs is not installed."""
+    if importlib.util.find_spec(module) is None:
+        raise ImproperlyConfigured(f"{cause} needs a package that is not installed: pip install 'octweb[{extra}]'.")
 
 
 def secret_key(folder: Path) -> str:
@@ -202,6 +204,7 @@ def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]
     if not where.startswith("s3://"):
         location = str(Path(where).resolve()) if where else str(folder)
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}
+    refuse_missing("storages", "OCTWEB_FILES=s3://…", "hosts")
     bucket, _, prefix = where.removeprefix("s3://").partition("/")
     options: dict[str, Any] = {
         "bucket_name": bucket,

@@ -17,6 +17,7 @@ from octweb.environment import (
     integer,
     one_of,
     refuse_incomplete_provider,
+    refuse_missing,
     refuse_old,
     refuse_weak_proxy_secret,
     secret,
@@ -210,6 +211,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
 elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    refuse_missing("psycopg", "The PostgreSQL of DATABASE_URL", "postgres")
     # A call waits for a lock as long as it does with SQLite (20 s). Without this limit it would wait for ever.
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c lock_timeout=20s")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -35,7 +35,7 @@ WITHOUT_EXTRAS = """
 import sys
 class NoExtras:
     def find_spec(name, path=None, target=None):
-        if name in {"pandas", "polars", "plotly", "matplotlib", "tqdm"}:
+        if name in {"pandas", "polars", "plotly", "matplotlib", "tqdm", "onnx", "gurobipy"}:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, NoExtras)
 """

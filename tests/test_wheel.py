@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
 import subprocess
 import sys
@@ -14,8 +15,9 @@ from django.core.management import get_commands, load_command_class
 
 from octweb.__main__ import OWN_DATA, without_data
 from tests.conftest import ROOT
+from tests.lock import pins_of
 from tests.wheel_walk import Walk
-from tools.metadata import requirements
+from tools.metadata import EXTRAS, requirements
 from tools.wheel import BuiltBefore
 from trainer.precompiled import processor_can
 
@@ -81,11 +83,97 @@ def test_documented_library_requirements_are_complete():
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     said = set(re.search(r"the library needs -->.*?pip install (numpy[^\n]*)", page, re.DOTALL)[1].split())
     owners = owners_of_modules()
-    # mlflow belongs to an extra. Its pins conflict with octweb's, so it is only in the environment of the clients.
-    # `plot` needs plotly, which the page names separately.
+    # these belong to extras; mlflow's pins conflict with octweb's, so it is only in the environment of the clients
+    extras = {"mlflow", "dask", "onnx", "gurobipy"}
+    # `plot` needs plotly, which the page names separately
     assert "`plot` of a tree needs plotly" in page
-    # `evaluate --dask` says how to install dask if it is missing.
-    assert {plain(owners[name][0]) for name in imported("trainer") - {"mlflow", "plotly", "dask"}} == said
+    assert {plain(owners[name][0]) for name in imported("trainer") - extras - {"plotly"}} == said
+
+
+def test_every_extra_is_on_the_page():
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert [extra for extra in EXTRAS if f"[{extra}]" not in page] == []
+    assert [file for file in EXTRAS.values() if not requirements(ROOT / file)] == []
+
+
+def test_dependencies_of_the_wheel_have_lower_bounds():
+    """They are ranges, without restrictions that only the tests need. Pins are in requirements*.txt."""
+    lines = [line for file in ("requirements.in", *EXTRAS.values()) for line in requirements(ROOT / file)]
+    assert [line for line in lines if not re.match(r"[\w.-]+(\[\w+\])?(>=[\d.]+|==[\d.]+\.\*)(;.*)?$", line)] == []
+
+
+def test_every_pin_has_hashes_and_no_host():
+    for path in ROOT.glob("requirements*.txt"):
+        text = path.read_text(encoding="utf-8")
+        assert pins_of(text), path.name
+        assert [pin for pin in pins_of(text) if not re.search(r"--hash=sha256:[0-9a-f]{64}\n$", pin)] == [], path.name
+        assert "://" not in text, path.name
+        assert "index" not in text, path.name
+
+
+TREE = ROOT / "docs" / "methods" / "trees" / "exact.json"
+TABLE = ROOT / "docs" / "tutorial" / "loans.csv"
+NO_EXTRAS = """
+import importlib.util, sys
+hidden = {"gurobipy", "onnx", "psycopg", "pandas", "tqdm", "matplotlib", "httpx", "duckdb", "distributed", "dask", "storages",
+          "plutoprint", "mozilla_django_oidc", "mlflow", "adbc_driver_postgresql"}
+class NoExtras:
+    def find_spec(name, path=None, target=None):
+        if name in hidden:
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+sys.meta_path.insert(0, NoExtras)
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name in hidden else real(name, package)
+from octweb.__main__ import main
+sys.argv[0] = "octweb"
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def without_extras(tmp_path_factory):
+    """Provide a function that runs a command of octweb without the packages of extras; it returns status and output."""
+
+    folder = tmp_path_factory.mktemp("without-extras")
+
+    def run(*words, **variables):
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "OCTWEB_DATA_DIR": str(folder / "data")} | variables
+        command = [sys.executable, "-c", NO_EXTRAS, *words]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+@pytest.mark.slow
+def test_commands_run_without_extras(without_extras):
+    for words in (
+        ["check"],
+        ["samples", "--write", "."],
+        ["train", "iris.csv", "--target", "species", "--method", "cart", "--output", "model.json"],
+        ["train", "iris.csv", "--target", "species", "--method", "cut-h", "--depth", "1", "--output", "plane.json"],
+        ["verify", "model.json", "iris.csv"],
+        ["export", "model.json", "--to", "sql"],
+        ["migrate"],
+    ):
+        status, output = without_extras(*words)
+        assert status == 0, output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "variables", "extra"),
+    [
+        (["export", str(TREE), "--to", "onnx"], {}, "onnx"),
+        (["check"], {"DATABASE_URL": "postgresql://octweb@db/octweb"}, "postgres"),
+        (["check"], {"OCTWEB_FILES": "s3://octweb/files"}, "hosts"),
+        (["train", str(TABLE), "--target", "Repaid", "--method", "oct", "--solver", "gurobi"], {}, "gurobi"),
+    ],
+)
+def test_a_missing_extra_is_named_by_its_command(without_extras, words, variables, extra):
+    status, output = without_extras(*words, **variables)
+    assert status != 0
+    assert f"pip install 'octweb[{extra}]'" in output
 
 
 @pytest.mark.parametrize("kind", ["package", "file", "folder", "overwritten"])
@@ -116,19 +204,7 @@ def test_foreign_trainer_is_refused_with_its_place(tmp_path, kind):
 @pytest.mark.parametrize("package", ["trainer", "octweb"])
 def test_the_wheel_needs_every_package_that_is_imported(package):
     owners = owners_of_modules()
-    files = [
-        ROOT / f"{name}.in"
-        for name in (
-            "requirements",
-            "requirements-hosts",
-            "requirements-pdf",
-            "requirements-fast",
-            "requirements-databases",
-            "requirements-sso",
-            "requirements-mlflow",
-            "requirements-python-client",
-        )
-    ]
+    files = [ROOT / file for file in ("requirements.in", *EXTRAS.values())]
     wanted = {plain(line) for file in files for line in requirements(file)}
     brought = {
         "dask": "distributed",

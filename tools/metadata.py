@@ -1,8 +1,6 @@
 """Take the dependencies of the wheel from the requirements files, by a hook of hatchling.
 
-The dependencies come from requirements.in, the extras from the other files: `hosts` (files in a bucket, folds
-on a cluster), `pdf` (dossiers as PDF), `fast` (a compiled parser), `databases` (counts from DuckDB and
-PostgreSQL), `sso` (sign-on by OpenID), `mlflow` (MLflow models), `client` (octweb.Client).
+The dependencies come from requirements.in, each extra from a file of its own. docs/install.md lists the extras.
 """
 
 from __future__ import annotations
@@ -19,18 +17,25 @@ def requirements(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("-")]
 
 
+EXTRAS = {
+    "client": "requirements-python-client.in",
+    "databases": "requirements-databases.in",
+    "fast": "requirements-fast.in",
+    "gurobi": "requirements-gurobi.in",
+    "hosts": "requirements-hosts.in",
+    "mlflow": "requirements-mlflow.in",
+    "notebook": "requirements-notebook.in",
+    "onnx": "requirements-onnx.in",
+    "pdf": "requirements-pdf.in",
+    "postgres": "requirements-postgres.in",
+    "sso": "requirements-sso.in",
+}
+
+
 class Requirements(MetadataHookInterface):
     """Set dependencies and extras of the wheel from the requirements files."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         root = Path(self.root)
         metadata["dependencies"] = requirements(root / "requirements.in")
-        metadata["optional-dependencies"] = {
-            "hosts": requirements(root / "requirements-hosts.in"),
-            "pdf": requirements(root / "requirements-pdf.in"),
-            "fast": requirements(root / "requirements-fast.in"),
-            "databases": requirements(root / "requirements-databases.in"),
-            "sso": requirements(root / "requirements-sso.in"),
-            "mlflow": requirements(root / "requirements-mlflow.in"),
-            "client": requirements(root / "requirements-python-client.in"),
-        }
+        metadata["optional-dependencies"] = {extra: requirements(root / file) for extra, file in EXTRAS.items()}

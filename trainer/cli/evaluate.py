@@ -325,7 +325,7 @@ def _dask(address: str | None) -> Iterator[None]:
         from dask.distributed import Client
     except ImportError as error:
         raise ParameterError(
-            {"dask": "dask.distributed is not installed. Install it with pip install -r requirements-hosts.txt."}
+            {"dask": "dask.distributed is not installed. Install it with pip install 'octweb[hosts]'."}
         ) from error
     import joblib
 

@@ -141,7 +141,10 @@ class Gurobi(Backend):
     def __init__(self) -> None:
         kind = licence()
         if kind == "none":
-            raise SolverError("Gurobi is not installed or has no licence. Choose solver=auto or solver=scip.")
+            raise SolverError(
+                "Gurobi is not installed or has no licence. Install it with pip install 'octweb[gurobi]', "
+                "or choose solver=auto or solver=scip."
+            )
         self.capabilities = Capabilities(
             lazy=True, fractional=True, max_size=SMALL_LICENCE if kind == "small" else None
         )

@@ -50,7 +50,9 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto", notes: Sequence[str] = ()) -> b
     try:
         import onnx
     except ImportError as error:
-        raise DataError("The ONNX export needs the package 'onnx'. Install it with pip install onnx.") from error
+        raise DataError(
+            "The ONNX export needs the package 'onnx'. Install it with pip install 'octweb[onnx]'."
+        ) from error
     refuse_refusing(tree, "ONNX")
     builder = _Builder(tree=tree, by_column=_by_column(tree, inputs))
     builder.build()
