@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import lazy
 
-MIN_PROXY_SECRET = 32  # characters
+MIN_PROXY_SECRET_CHARACTERS = 32  # characters
 
 
 def text(name: str, default: str) -> str:
@@ -130,9 +130,9 @@ def refuse_old(group: str, new: str) -> None:
 
 def refuse_weak_proxy_secret(header: str, value: str) -> None:
     """Raise ImproperlyConfigured if a header names users, and anybody could send or guess what proves it."""
-    if header and len(value) < MIN_PROXY_SECRET:
+    if header and len(value) < MIN_PROXY_SECRET_CHARACTERS:
         raise ImproperlyConfigured(
-            f"OCTWEB_REMOTE_USER_HEADER is set, so OCTWEB_REMOTE_USER_SECRET needs {MIN_PROXY_SECRET} characters or more, "
+            f"OCTWEB_REMOTE_USER_HEADER is set, so OCTWEB_REMOTE_USER_SECRET needs {MIN_PROXY_SECRET_CHARACTERS} characters or more, "
             "which the proxy sends in the header Octweb-Proxy-Secret."
         )
 

@@ -16,7 +16,7 @@ from octweb.life.counting import write_in_background  # noqa: E402
 from octweb.private_files import protect_new_files  # noqa: E402
 from octweb.serving.quick import QuickApplication  # noqa: E402  (models need the applications to be ready)
 from octweb.serving.warming import warm  # noqa: E402
-from octweb.serving.wire import LONG, Wire  # noqa: E402
+from octweb.serving.wire import LONG_BODY_BYTES, Wire  # noqa: E402
 
 refuse_unsafe()
 protect_new_files()
@@ -24,4 +24,4 @@ protect_stored()
 keep_blocks()
 write_in_background()
 warm(kernels=boolean("OCTWEB_WARM", True))
-application = RequestLog(QuickApplication(Wire(QuickApplication(_django)), most=LONG))
+application = RequestLog(QuickApplication(Wire(QuickApplication(_django)), most=LONG_BODY_BYTES))

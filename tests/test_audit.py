@@ -35,7 +35,7 @@ def test_a_weakness_fails_and_is_named(answer, capsys):
     assert capsys.readouterr().out.strip() == "django 1.0: PYSEC-1, mended in 1.1"
 
 
-def test_an_accepted_one_does_not(answer, monkeypatch, capsys):
+def test_accepted_weakness_does_not_fail(answer, monkeypatch, capsys):
     answer(WEAK)
     monkeypatch.setattr(audit, "ACCEPTED", {"CVE-1": "not reached"})
     assert audit.main() == 0

@@ -22,7 +22,7 @@ def circles(graph: grimp.ImportGraph) -> set[tuple[str, str]]:
     }
 
 
-def test_no_circle_but_the_pictures_of_a_tree():
+def test_only_tree_pictures_have_circles():
     graph = grimp.build_graph("trainer", "octweb", cache_dir=None)
     assert circles(graph) == ON_DEMAND
     graph.add_import(importer="trainer.table", imported="trainer.training.run")

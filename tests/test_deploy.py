@@ -32,7 +32,7 @@ SERVICE_KEYS = {
 }  # fmt: skip
 
 
-def test_the_compose_file_is_whole():
+def test_compose_file_is_complete():
     text = (DEPLOY / "compose.yaml").read_text()
     found = yaml.safe_load(text)
     services = found["services"]
@@ -98,7 +98,7 @@ def test_systemd_takes_the_units(tmp_path):
     assert "MemoryMost" in process.stderr  # it would say so
 
 
-def test_the_dockerfile_copies_what_there_is():
+def test_dockerfile_copies_existing_paths_only():
     for line in (DEPLOY / "Dockerfile").read_text().splitlines():
         if line.startswith("COPY ") and "--from=" not in line:
             for source in line.split()[1:-1]:

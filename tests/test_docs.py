@@ -99,7 +99,7 @@ def test_every_setting_is_documented():
     assert sorted(name for name in names if f"`{name}`" not in page) == []
 
 
-def test_links_of_the_documentation_lead_somewhere():
+def test_links_of_the_documentation_resolve():
     broken = []
     for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
@@ -177,7 +177,7 @@ def test_architecture_names_every_part_and_app():
     assert [p.stem for p in parts if not p.name.startswith("_") and not re.search(rf"`{p.stem}/?`", page)] == []
 
 
-def test_no_path_of_a_machine_and_no_unfinished_mark():
+def test_docs_have_no_machine_path_or_todo():
     marks = re.compile(r"(?<![\w./])/(?:home|root|work)/\w|\bTO" + r"DO\b|\bFIX" + r"ME\b")
     found = []
     for folder in ("trainer", "octweb", "templates", "static", "docs", "benchmarks"):
@@ -189,7 +189,7 @@ def test_no_path_of_a_machine_and_no_unfinished_mark():
 
 
 @pytest.mark.parametrize("path", build_files(), ids=lambda path: path.name)
-def test_the_graph_of_modules_is_todays(path):
+def test_module_graph_is_current(path):
     assert path.read_text(encoding="utf-8") == build_files()[path], "stale; run `python -m docs.modules`"
 
 

@@ -23,7 +23,7 @@ def page() -> str:
     return library.PAGE.read_text(encoding="utf-8")
 
 
-def test_the_page_is_todays(page):
+def test_generated_page_is_current(page):
     assert page == library.build_page(), "stale; run `python -m docs.library`"
 
 

@@ -17,7 +17,7 @@ from octweb.runs.serializers import NewRunSerializer
 from octweb.workbench.api import NewWorkbenchSerializer
 from tests.conftest import ROOT
 from trainer.certificate import Evidence
-from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
+from trainer.data.folds import MAX_HELD_OUT_SHARE, MOST_FOLDS
 from trainer.training import claims
 from trainer.tree.splits import KINDS
 
@@ -47,7 +47,7 @@ def asked_kinds(source: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
+def test_only_split_modules_name_split_kinds():
     apart = (
         "trainer/tree/splits",
         "trainer/check/proof",
@@ -158,10 +158,10 @@ def test_rows_are_dealt_into_folds_by_one_function():
 
 def test_shares_and_folds_have_the_same_limits_everywhere():
     serializers = (NewRunSerializer(), NewExperimentSerializer(), NewWorkbenchSerializer())
-    assert {s.fields["test_share"].max_value for s in serializers} == {MOST_HELD_OUT}
+    assert {s.fields["test_share"].max_value for s in serializers} == {MAX_HELD_OUT_SHARE}
     assert {s.fields["folds"].max_value for s in serializers[:2]} == {MOST_FOLDS}
     assert ExperimentForm.base_fields["folds"].max_value == MOST_FOLDS
-    assert round(100 * MOST_HELD_OUT) == MOST_PERCENT
+    assert round(100 * MAX_HELD_OUT_SHARE) == MOST_PERCENT
 
 
 def test_the_limits_of_a_training_are_read_in_one_place():

@@ -35,7 +35,7 @@ from trainer.precompiled import processor_can
         (["predict", "convert", "--data", "there"], ["predict", "convert"], "there"),
     ],
 )
-def test_the_folder_of_data_is_taken_out_of_the_arguments(given, rest, folder):
+def test_data_folder_is_removed_from_arguments(given, rest, folder):
     assert without_data(given) == (rest, folder)
 
 
@@ -216,7 +216,7 @@ def test_the_wheel_needs_every_package_that_is_imported(package):
 
 
 @pytest.mark.slow
-def test_the_library_works_where_django_is_not():
+def test_library_works_without_django():
     code = (
         "import sys; sys.modules['django'] = sys.modules['rest_framework'] = sys.modules['octweb'] = None\n"
         "from trainer import make_classifier\n"

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
-from octweb.challengers.models import COMPARED, Challenge
+from octweb.challengers.models import ABOVE_ALL_RECORDS, Challenge
 from octweb.challengers.record import challenger_record
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.decisions.models import DecisionHead
@@ -35,7 +35,7 @@ def running_challenges() -> Any:
 
 def ended_challenges() -> Any:
     """Return the ended challenges that may still have records to compare, joined like running ones."""
-    return _joined(Challenge.objects.exclude(ended_at=None).exclude(last_number=COMPARED))
+    return _joined(Challenge.objects.exclude(ended_at=None).exclude(last_number=ABOVE_ALL_RECORDS))
 
 
 def _joined(challenges: Any) -> Any:

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from octweb.challengers.actions import end_challenge, ended_challenges, reason_to_end, running_challenges
-from octweb.challengers.models import COMPARED, Challenge, Difference
+from octweb.challengers.models import ABOVE_ALL_RECORDS, Challenge, Difference
 from octweb.core.tally import SECONDS_OF_DAY, Key
 from octweb.decisions.adding import hold
 from octweb.decisions.models import ChainEntry, DecisionHead, Kind
@@ -67,11 +67,11 @@ def _follow_ended(challenge: Challenge, now: datetime) -> int:
         rows = _follow(challenge)
     except Exception:  # a model that is unreadable today stays so
         log.exception("the rest of the challenge of %s was not compared", challenge.model)
-        compared.update(last_number=COMPARED)
+        compared.update(last_number=ABOVE_ALL_RECORDS)
         return 0
     if now - challenge.ended_at >= LATE:
         # another worker that has compared further may still be behind
-        compared.filter(last_number=challenge.last_number).update(last_number=COMPARED)
+        compared.filter(last_number=challenge.last_number).update(last_number=ABOVE_ALL_RECORDS)
     return rows
 
 

@@ -8,7 +8,7 @@ from django.db import models
 from octweb.jobs.models import START_SECONDS, Job
 from octweb.registry.models import TreeModel
 
-COMPARED = 2**62  # a number that no record has
+ABOVE_ALL_RECORDS = 2**62  # a number that no record has
 
 
 class Challenge(models.Model):
@@ -21,7 +21,7 @@ class Challenge(models.Model):
     until = models.DateField(null=True, blank=True)  # last day, in UTC
     # an outcome counts once its answer is this many days old
     outcome_days = models.PositiveIntegerField(default=0)
-    # number of the last compared record of the chain, or COMPARED once nothing of an ended challenge is left
+    # number of the last compared record of the chain, or ABOVE_ALL_RECORDS once nothing of an ended challenge is left
     last_number = models.BigIntegerField(default=0)
     ended_at = models.DateTimeField(null=True, blank=True)
     reason = models.TextField(blank=True)  # why the challenge ended

@@ -12,8 +12,8 @@ import platform
 # parameter numbers of glibc's mallopt, from malloc.h
 TRIM_THRESHOLD = -1
 MMAP_THRESHOLD = -3
-LARGEST_KEPT = 4_000_000  # bytes; glibc returns larger blocks to the system as soon as they are freed
-KEPT = 8_000_000  # bytes; glibc returns free memory beyond this at the end of an arena
+LARGEST_KEPT_BLOCK_BYTES = 4_000_000  # bytes; glibc returns larger blocks to the system as soon as they are freed
+KEPT_FREE_BYTES = 8_000_000  # bytes; glibc returns free memory beyond this at the end of an arena
 
 
 def keep_blocks() -> bool:
@@ -21,4 +21,4 @@ def keep_blocks() -> bool:
     if platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt
-    return bool(mallopt(MMAP_THRESHOLD, LARGEST_KEPT)) and bool(mallopt(TRIM_THRESHOLD, KEPT))
+    return bool(mallopt(MMAP_THRESHOLD, LARGEST_KEPT_BLOCK_BYTES)) and bool(mallopt(TRIM_THRESHOLD, KEPT_FREE_BYTES))

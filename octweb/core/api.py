@@ -8,7 +8,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
-from octweb.core.permissions import MAX_NAME, MAX_NAMES
+from octweb.core.permissions import MAX_NAME_CHARACTERS, MAX_NAMES
 from octweb.core.problems import CONTENT_TYPE
 
 
@@ -46,7 +46,10 @@ class BodySerializer(serializers.Serializer):
             if unknown:
                 words = f"Known members: {', '.join(known)}." if known else "This body has no members."
                 raise serializers.ValidationError(
-                    {name[:MAX_NAME]: [f"Not a member of this body. {words}"] for name in unknown[:MAX_NAMES]}
+                    {
+                        name[:MAX_NAME_CHARACTERS]: [f"Not a member of this body. {words}"]
+                        for name in unknown[:MAX_NAMES]
+                    }
                 )
         return super().to_internal_value(data)
 

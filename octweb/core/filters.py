@@ -23,7 +23,7 @@ SINCE = "since"
 UNTIL = "until"
 ORDERING = "ordering"
 NEWEST = "-created"  # default order; only this one supports cursors
-MAX_SEARCH = 200  # characters
+MAX_SEARCH_CHARACTERS = 200  # characters
 
 
 class ListFilters(BaseFilterBackend):
@@ -39,8 +39,10 @@ class ListFilters(BaseFilterBackend):
             return queryset
         query = request.query_params
         words = query.get(SEARCH, "")
-        if "\x00" in words or len(words) > MAX_SEARCH:
-            raise ValidationError({SEARCH: f"Search for at most {MAX_SEARCH} characters, without null characters."})
+        if "\x00" in words or len(words) > MAX_SEARCH_CHARACTERS:
+            raise ValidationError(
+                {SEARCH: f"Search for at most {MAX_SEARCH_CHARACTERS} characters, without null characters."}
+            )
         queryset = with_words(queryset, words, view.search_fields)
         if text := query.get(SINCE, ""):
             queryset = queryset.filter(created__gte=parse_moment(SINCE, text, time.min))

@@ -29,7 +29,7 @@ TURN_SECONDS = 0.02  # a call that takes longer loses the turn
 ROUND_SECONDS = 0.5  # after this time, the turn returns its connections to the main thread
 BRIEF = ("/infer", "/predict/", "/invocations")  # paths of prediction calls end like this
 STARVED_SECONDS = 0.5  # if a turn waits longer than this for a thread, slow clients lose theirs
-FULL = 0.8  # above this share of `worker_connections`, idle connections are closed
+FULL_SHARE = 0.8  # above this share of `worker_connections`, idle connections are closed
 
 
 class TurnWorker(ThreadWorker):
@@ -68,7 +68,7 @@ class TurnWorker(ThreadWorker):
         conn.set_timeout()
         self.pending_conns.append(conn)
         self.poller.register(sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
-        if self.nr_conns > FULL * self.worker_connections:
+        if self.nr_conns > FULL_SHARE * self.worker_connections:
             quiet = [conns[0] for conns in (self.keepalived_conns, self.pending_conns) if conns]
             # an expired connection is the next one that the main loop closes
             min(quiet, key=lambda conn: conn.timeout).timeout = 0.0

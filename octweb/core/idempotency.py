@@ -23,11 +23,11 @@ from octweb.core.problems import Conflict, Unprocessable
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
-MAX_KEY = 200  # characters
+MAX_KEY_CHARACTERS = 200  # characters
 LIFE = timedelta(hours=24)  # answers are kept this long
 ABANDONED = timedelta(minutes=10)  # a call that has no answer after this time was lost with its process
 DESCRIPTION = (
-    f"At most {MAX_KEY} visible ASCII characters, for example a UUID. Within 24 hours the same call with the same key is not executed "
+    f"At most {MAX_KEY_CHARACTERS} visible ASCII characters, for example a UUID. Within 24 hours the same call with the same key is not executed "
     f"again: its answer is repeated, with the header {REPLAYED}. Another call with the same key gets 422."
 )
 PARAMETER = {"name": HEADER, "in": "header", "schema": {"type": "string"}, "description": DESCRIPTION}
@@ -43,9 +43,9 @@ class InProgress(Conflict):
 def key_of(request: Request) -> str:
     """Return the Idempotency-Key of a call, or "". Raises ValidationError for an invalid key."""
     key = request.headers.get(HEADER, "").strip()
-    if len(key) > MAX_KEY or not (key.isascii() and key.isprintable()):
+    if len(key) > MAX_KEY_CHARACTERS or not (key.isascii() and key.isprintable()):
         raise ValidationError(
-            {HEADER: f"A key has at most {MAX_KEY} visible ASCII characters. Use for example a UUID."}
+            {HEADER: f"A key has at most {MAX_KEY_CHARACTERS} visible ASCII characters. Use for example a UUID."}
         )
     return key
 

@@ -20,7 +20,7 @@ from octweb.core.filters import is_by_number
 from octweb.core.lists import ListPaginator
 
 CURSOR = "cursor"
-MAX_CURSOR = 200  # characters
+MAX_CURSOR_CHARACTERS = 200  # characters
 CURSOR_HELP = (
     "Where the page begins, as in `next` and `previous` of an answer. "
     "Unlike `page`, it takes the same time at any depth, and new rows do not shift the pages."
@@ -97,7 +97,7 @@ class Pages(PageNumberPagination):
 
     def _read(self, queryset: QuerySet, cursor: str) -> tuple[bool, Any, Any]:
         try:
-            if len(cursor) > MAX_CURSOR:
+            if len(cursor) > MAX_CURSOR_CHARACTERS:
                 raise ValueError
             side, moment, key = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
             if side not in ("before", "after") or not key.isprintable() or not moment.isprintable():

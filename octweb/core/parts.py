@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
-GRACE = 20.0  # seconds that a process gets to terminate
+GRACE_SECONDS = 20.0  # seconds that a process gets to terminate
 # a process that ends MOST_STARTS times within START_WINDOW seconds is not restarted
 MOST_STARTS = 5
 START_WINDOW = 600.0
@@ -50,7 +50,7 @@ def end(processes: list[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-    until = time.monotonic() + GRACE
+    until = time.monotonic() + GRACE_SECONDS
     for process in processes:
         try:
             process.wait(max(0.1, until - time.monotonic()))

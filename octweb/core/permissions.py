@@ -10,7 +10,7 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import BasePermission
 
-MAX_NAME = 60  # an error quotes at most this many characters of a parameter's name
+MAX_NAME_CHARACTERS = 60  # an error quotes at most this many characters of a parameter's name
 MAX_NAMES = 10
 
 
@@ -53,6 +53,6 @@ class KnownParameters(BasePermission):
             names = ", ".join(sorted(known))
             words = f"Known parameters: {names}." if names else "This call has no query parameters."
             raise ValidationError(
-                {name[:MAX_NAME]: f"Not a parameter of this call. {words}" for name in unknown[:MAX_NAMES]}
+                {name[:MAX_NAME_CHARACTERS]: f"Not a parameter of this call. {words}" for name in unknown[:MAX_NAMES]}
             )
         return True

@@ -22,7 +22,7 @@ PIECE_BYTES = 1_000_000  # bytes that one search for colons covers
 WINDOW_BYTES = 200  # bytes before a colon that are searched for its name
 SPACES = b" \t\r\n"
 CONSTANT = re.compile(rb"[\[:,\s](NaN|-?Infinity)\s*[,\]}]")
-SHORT = 1_000_000  # bytes; a shorter body cannot hold enough values to take much memory
+SHORT_BODY_BYTES = 1_000_000  # bytes; a shorter body cannot hold enough values to take much memory
 
 
 class DuplicateName(ValueError):
@@ -55,7 +55,7 @@ def constant_advice(content: bytes | bytearray) -> str:
 
 def check_size(content: bytes | bytearray) -> None:
     """Raise TooManyValues if the body has too many values. Punctuation inside texts counts as well."""
-    if len(content) < SHORT:
+    if len(content) < SHORT_BODY_BYTES:
         return
     most = settings.MAX_PREDICT_BYTES // BYTES_A_VALUE
     holders = HOLDERS_A_ROW * settings.MAX_PREDICT_ROWS + MORE_HOLDERS

@@ -22,7 +22,7 @@ from trainer.counts.opening import is_database, table_query
 from trainer.errors import DataError
 
 PERMISSION = "sources.use_sources"
-MOST_QUERY = 20_000  # characters of a query
+MAX_QUERY_CHARACTERS = 20_000  # characters of a query
 # variables with the keys of buckets and databases; the address may hold them instead
 KEYS = re.compile(r"^(AWS_|PG[A-Z]+$|GOOGLE_APPLICATION_CREDENTIALS$|AZURE_)")
 
@@ -146,9 +146,9 @@ def chosen_rows(user: Any, record: Mapping[str, Any]) -> SourceRows:
         raise DataError(f"'{source.name}' has files, so it takes no query. Choose a file.")
     if source.is_database and not (table or query):
         raise DataError(f"'{source.name}' is a database. Choose a table, or write a query.")
-    if len(query) > MOST_QUERY:
+    if len(query) > MAX_QUERY_CHARACTERS:
         raise DataError(
-            f"The query has {len(query):,} characters, but at most {MOST_QUERY:,} are possible. Shorten it."
+            f"The query has {len(query):,} characters, but at most {MAX_QUERY_CHARACTERS:,} are possible. Shorten it."
         )
     if "\x00" in table + query:
         raise DataError("A name and a query must not contain the character 0. Remove it.")

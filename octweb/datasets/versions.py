@@ -14,16 +14,16 @@ from octweb.datasets import actions
 from octweb.datasets.choice import ReadOptions, choice_of
 from octweb.datasets.models import Dataset
 from octweb.datasets.record import SKETCH, sketch
-from trainer.data.changed_form import FITTING, propose_factor, propose_words
+from trainer.data.changed_form import MIN_FITTING_SHARE, propose_factor, propose_words
 from trainer.data.profile import OTHER as PROFILE_OTHER
 from trainer.errors import DataError, list_names
 from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.numbers import number_text, points_text
 
-POINTS = 0.01  # smaller differences between shares are not reported
+MIN_SHARE_DIFFERENCE = 0.01  # smaller differences between shares are not reported
 AS_BEFORE = "as in the version before"
 MOST_NAMED = 5  # new words that one sentence names
-PART = 0.05  # share of the former range; a median that moved less is not reported
+MIN_MEDIAN_SHIFT = 0.05  # share of the former range; a median that moved less is not reported
 FEWEST_DIGESTS = 16  # with fewer digests of either version, a sketch does not show that few words are common
 
 
@@ -151,7 +151,7 @@ def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -
     proposal = propose_words(column, unknown, sum(present.values()), before)
     if proposal is not None:
         return [f"Column '{column}' has other words than before: {proposal.reading}."]
-    if not unknown or sum(unknown.values()) < FITTING * sum(present.values()):
+    if not unknown or sum(unknown.values()) < MIN_FITTING_SHARE * sum(present.values()):
         return []
     words = list_names(list(unknown)[:MOST_NAMED])
     few = "none" if unknown.keys() == present.keys() else "hardly any"
@@ -205,7 +205,7 @@ def _classes(before: Dataset, now: Dataset) -> list[ColumnDifference]:
     for label in dict.fromkeys([*old, *new]):
         was = old.get(label)
         has = new.get(label)
-        if was is None or has is None or abs(was - has) >= POINTS:
+        if was is None or has is None or abs(was - has) >= MIN_SHARE_DIFFERENCE:
             differences.append(
                 ColumnDifference(
                     where=f"share of {label}", before=_percent(was, "not there"), now=_percent(has, "gone")
@@ -232,14 +232,14 @@ def _column(
     if was["kind"] != has["kind"]:
         differences.append(ColumnDifference(where=name, before=was["kind"], now=has["kind"]))
     empty = [_empty(d, name) for d in (before, now)]
-    if abs(empty[0] - empty[1]) >= POINTS:
+    if abs(empty[0] - empty[1]) >= MIN_SHARE_DIFFERENCE:
         words = [f"{points_text(share)} % empty" for share in empty]
         differences.append(ColumnDifference(where=name, before=words[0], now=words[1]))
     if was.get("minimum") is None or has.get("minimum") is None:
         return differences + _categories(name, was, has)
     wide = max(was["maximum"] - was["minimum"], 1e-12)
     outside = has["minimum"] < was["minimum"] or has["maximum"] > was["maximum"]
-    if outside or abs(has["median"] - was["median"]) > PART * wide:
+    if outside or abs(has["median"] - was["median"]) > MIN_MEDIAN_SHIFT * wide:
         words = [
             f"{c['minimum']:.4g} to {c['maximum']:.4g}, median {c['median']:.4g}".replace("-", "−") for c in (was, has)
         ]

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from octweb.core.api import PROBLEMS, BodySerializer
 from octweb.decide import actions
-from octweb.decide.wording import MAX_WORDS, questions_of, write_words
+from octweb.decide.wording import MAX_TEXT_CHARACTERS, questions_of, write_words
 from octweb.registry.models import State, TreeModel
 
 
@@ -92,7 +92,10 @@ class ModelPublicPage(GenericAPIView):
 
 def _words(answer: str) -> serializers.CharField:
     return serializers.CharField(
-        required=False, allow_blank=True, max_length=MAX_WORDS, help_text=f"the reason if the answer is {answer}"
+        required=False,
+        allow_blank=True,
+        max_length=MAX_TEXT_CHARACTERS,
+        help_text=f"the reason if the answer is {answer}",
     )
 
 

@@ -23,7 +23,7 @@ from trainer.tree.splits import Split
 
 NEAR = 0.5  # standard deviations; a value closer to the threshold is called near
 FEW_TERMS = 3  # a weighted sum of at most this many columns is written out
-HEADING = 14  # maximum letters of a column name above similar rows; the tooltip shows the whole name
+MAX_HEADING_LETTERS = 14  # maximum letters of a column name above similar rows; the tooltip shows the whole name
 CHANGE = 24  # maximum letters of a column name in the list of changes, where long names wrap
 LISTED_NAMES = 12
 
@@ -201,7 +201,7 @@ def _similar(record: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[st
         }
         for r in record["rows"]
     ]
-    return record | {"names": list(zip(short_names(names, HEADING), names, strict=True)), "rows": rows}
+    return record | {"names": list(zip(short_names(names, MAX_HEADING_LETTERS), names, strict=True)), "rows": rows}
 
 
 def units(scene: ModelScene, request: DecisionRequest, record: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from octweb.decide.asked import asked_of
 from octweb.decide.facts import decision
 from octweb.decide.page import context
 from octweb.decide.payload import payload
-from octweb.decide.wording import ANSWERS, MAX_WORDS, is_locked, questions_of, write_words
+from octweb.decide.wording import ANSWERS, MAX_TEXT_CHARACTERS, is_locked, questions_of, write_words
 from octweb.registry.models import TreeModel
 from octweb.registry.page.views import scene_of
 
@@ -92,7 +92,7 @@ def reasons(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "questions": questions,
         "contact": contact,
         "trouble": trouble,
-        "max_words": MAX_WORDS,
+        "max_words": MAX_TEXT_CHARACTERS,
         "max_contact": actions.MAX_CONTACT,
         "locked": is_locked(model.state, request.user),
     }

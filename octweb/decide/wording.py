@@ -19,7 +19,7 @@ from trainer.errors import list_names
 from trainer.tree.nodes import Tree
 
 MAX_ERRORS = 20  # a refusal names about this many wrong texts at most
-MAX_WORDS = 500  # characters of one text
+MAX_TEXT_CHARACTERS = 500  # characters of one text
 ANSWERS = ("yes", "no")
 # states in which the owner may change the texts; later, they belong to the approval
 OPEN_STATES = (State.DRAFT, State.REJECTED)
@@ -122,7 +122,7 @@ def _problems(text: Mapping[str, Any], nodes: Mapping[int, Any]) -> list[tuple[s
         node = str(text.get("node"))[:20]
         names = list_names([*map(str, nodes)])
         return [("node", f"{node} is not a node that asks a question. These nodes do: {names}.")]
-    problems = {answer: text_problem(str(text[answer]), MAX_WORDS) for answer in ANSWERS if answer in text}
+    problems = {answer: text_problem(str(text[answer]), MAX_TEXT_CHARACTERS) for answer in ANSWERS if answer in text}
     return [(answer, problem) for answer, problem in problems.items() if problem]
 
 

@@ -39,7 +39,7 @@ from octweb.decisions.reading import (
 from octweb.dossier import pdf
 from octweb.registry.api.request import AnyFormat
 from octweb.registry.models import TreeModel
-from octweb.registry.prediction.recording import MAX_SUBJECT, SUBJECT_HEADER, by_text, subject_of
+from octweb.registry.prediction.recording import MAX_SUBJECT_CHARACTERS, SUBJECT_HEADER, by_text, subject_of
 from octweb.registry.prediction.responses import CsvParser
 
 SUBJECT = OpenApiParameter(
@@ -184,7 +184,7 @@ class OutcomeSerializer(serializers.Serializer):
 
     value = serializers.CharField(help_text="a class of the model")
     known_at = _optional(40, "a date or a time")
-    source = _optional(later.MAX_SOURCE, "where it is known from")
+    source = _optional(later.MAX_SOURCE_CHARACTERS, "where it is known from")
 
 
 class OverrideSerializer(serializers.Serializer):
@@ -214,7 +214,8 @@ class EraseSubjectSerializer(EraseSerializer):
     """The person whose decisions are erased, and the reason."""
 
     subject = serializers.CharField(
-        max_length=MAX_SUBJECT, help_text=f"your reference to the person, as calls sent it in `{SUBJECT_HEADER}`"
+        max_length=MAX_SUBJECT_CHARACTERS,
+        help_text=f"your reference to the person, as calls sent it in `{SUBJECT_HEADER}`",
     )
 
 

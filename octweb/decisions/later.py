@@ -36,7 +36,7 @@ from octweb.registry.models import TreeModel
 
 MAX_ROWS = 10_000  # maximum rows per call
 MAX_ERRORS = 20
-MAX_SOURCE = 80  # maximum characters
+MAX_SOURCE_CHARACTERS = 80  # maximum characters
 MAX_REFERENCE = 80
 MAX_REASON = 5_000
 MAX_MOMENT = 40
@@ -138,7 +138,7 @@ def _outcome(members: Mapping[str, Any], model: TreeModel, standing: Mapping[str
     return {
         "label": _class_code("value", members.get("value", ""), model),
         "known_at": _past_moment("known_at", members.get("known_at", "")),
-        "source": _text("source", members.get("source", ""), MAX_SOURCE),
+        "source": _text("source", members.get("source", ""), MAX_SOURCE_CHARACTERS),
     }
 
 

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 CHUNK = 4096
 SAMPLE = 1000  # records that are replayed each day
-DRAWS = 4  # numbers drawn per record of a sample, because some are refused, erased, or no decisions
+DRAWS_PER_RECORD = 4  # numbers drawn per record of a sample, because some are refused, erased, or no decisions
 
 
 class _Daily:
@@ -93,7 +93,7 @@ def _sample(entries: QuerySet[ChainEntry], sample: int, *, is_filtered: bool) ->
     if is_filtered:
         return list(entries.order_by("?").values_list("pk", flat=True)[:sample])
     last = ChainEntry.objects.order_by("-number").values_list("number", flat=True).first() or 0
-    drawn = random.SystemRandom().sample(range(1, last + 1), min(last, DRAWS * sample))
+    drawn = random.SystemRandom().sample(range(1, last + 1), min(last, DRAWS_PER_RECORD * sample))
     found: list[int] = []
     for start in range(0, len(drawn), CHUNK):
         found += entries.filter(pk__in=drawn[start : start + CHUNK]).values_list("pk", flat=True)

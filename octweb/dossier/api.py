@@ -32,7 +32,7 @@ from octweb.registry.models import TreeModel
 LONGEST_WAIT = 30.0
 USUAL_WAIT = 20.0
 LOOK = 0.2
-RETRY = "5"  # seconds that the client should wait before it tries again
+RETRY_SECONDS = "5"  # seconds that the client should wait before it tries again
 _waiting = threading.BoundedSemaphore(2)  # at most two threads of this process may wait for dossiers
 ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": "pdf", "application/zip": "zip"}
 
@@ -138,7 +138,7 @@ def _approval_response(request: Request, model: TreeModel, form: str) -> HttpRes
 
 
 def _accepted_response(job: ModelDossier) -> Response:
-    return Response(DossierJobSerializer(job).data, status=202, headers={"Retry-After": RETRY})
+    return Response(DossierJobSerializer(job).data, status=202, headers={"Retry-After": RETRY_SECONDS})
 
 
 def _form(request: Request) -> str:

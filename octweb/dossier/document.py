@@ -14,7 +14,7 @@ from trainer.tree.nodes import Tree
 from trainer.tree.render import paper
 
 MATRIX = 8  # with more classes, the document lists the most frequent mistakes instead of a matrix
-MISTAKES = 40  # maximum number of listed kinds of mistakes
+MAX_LISTED_MISTAKES = 40  # maximum number of listed kinds of mistakes
 ACTUAL = {"unseen": "unseen rows", "training": "training rows"}
 NOTHING = "not evaluated"
 
@@ -41,7 +41,7 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
         "measured": record["performance"][best],
         "matrix": _matrix(record, best) if len(tree.classes) <= MATRIX else None,
         "mistakes": _mistakes(record, best) if len(tree.classes) > MATRIX else None,
-        "most_mistakes": MISTAKES,
+        "most_mistakes": MAX_LISTED_MISTAKES,
         "classes": _classes(record, best),
         "own_classes": tree.classes if len(tree.classes) <= 3 else (),
         "subgroups": record["subgroups"],
@@ -109,7 +109,7 @@ def _mistakes(record: Mapping[str, Any], part: str) -> list[tuple[str, str, int]
     names = record["model"]["classes"]
     counts = record["performance"][part]["confusion"]
     every = [(names[i], names[j], n) for i, row in enumerate(counts) for j, n in enumerate(row) if i != j and n]
-    return sorted(every, key=lambda one: -one[2])[:MISTAKES]
+    return sorted(every, key=lambda one: -one[2])[:MAX_LISTED_MISTAKES]
 
 
 def _classes(record: Mapping[str, Any], part: str) -> list[tuple[str, Any, Any]]:

@@ -22,7 +22,7 @@ JSON = "dossier.json"
 MODEL = "model.json"
 PROOF = "proof.jsonl.gz"
 CHECKER = "check_octweb.py"
-LARGEST_HTML = 500_000  # bytes; the document of a tree with 64 leaves is smaller
+MAX_HTML_BYTES = 500_000  # bytes; the document of a tree with 64 leaves is smaller
 
 
 def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | None, *, pdf: bool = True) -> list[str]:

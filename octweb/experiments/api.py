@@ -25,7 +25,7 @@ from octweb.experiments.plan import KINDS
 from octweb.experiments.wording import honest_words, reasons, reasons_against
 from octweb.figures.experiment import experiment_figure
 from octweb.runs.serializers import GROUP_HELP, TIME_HELP, WEIGHT_HELP, column_field
-from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
+from trainer.data.folds import MAX_HELD_OUT_SHARE, MOST_FOLDS
 
 
 class TrialSerializer(serializers.Serializer):
@@ -58,7 +58,7 @@ class NewExperimentSerializer(BodySerializer):
         default=None,
         allow_null=True,
         min_value=0,
-        max_value=MOST_HELD_OUT,
+        max_value=MAX_HELD_OUT_SHARE,
         help_text="rows held out of everything; null: chosen to fit the number of rows",
     )
     nested = serializers.BooleanField(

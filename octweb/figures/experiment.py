@@ -11,12 +11,14 @@ from octweb.figures.measure import ACCURACY, Measure
 from trainer.tree.render.palette import axis, escape, frame, short
 
 ASIDE = 1.05  # candidates of the same size are drawn side by side; each is moved by this factor of leaves
-AIR = 0.14  # margin above and below the points for two labels, as a share of the points' height range
+MARGIN_SHARE = 0.14  # margin above and below the points for two labels, as a share of the points' height range
 # pixels: width of the plot on a phone, of a bold letter, and of the ring with its distance
 NARROWEST = 290
 LETTER = 7
 ROUND = 24
-AWAY = 14  # pixels between a bar and its label; with less, the label would touch the ring of a short bar
+LABEL_DISTANCE_PIXELS = (
+    14  # pixels between a bar and its label; with less, the label would touch the ring of a short bar
+)
 
 
 def experiment_figure(
@@ -56,7 +58,7 @@ def experiment_figure(
         high = max(high, measure.factor * base)
         layout["shapes"].append(_base_line(measure.factor * base))
         layout["annotations"].append(_base_words(base, measure))
-    air = AIR * (high - low or 1.0) if measure.by_cost else AIR * max(high - low, 1.0)
+    air = MARGIN_SHARE * (high - low or 1.0) if measure.by_cost else MARGIN_SHARE * max(high - low, 1.0)
     layout["yaxis"] |= {"range": [low - air, high + air]}
     data = [_trace(placed, proved) for proved in (True, False)]
     data = [trace for trace in data if trace["x"]]
@@ -230,7 +232,7 @@ def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: 
         # on a log axis, Plotly places annotations by log10
         "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,
         "yanchor": "bottom" if above else "top", "xshift": {"left": -12, "right": 12}.get(side, 0),
-        "yshift": AWAY if above else -AWAY,
+        "yshift": LABEL_DISTANCE_PIXELS if above else -LABEL_DISTANCE_PIXELS,
         "font": {"size": 12, "color": "var(--ink)"}, "bgcolor": "var(--card)", "borderpad": 1,
     }  # fmt: skip
 

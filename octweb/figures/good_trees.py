@@ -11,7 +11,7 @@ PERCENT = {"ticksuffix": "\u202f%"}
 ROWS = ("First question", "Then, on the yes side", "And, on the no side")
 OTHER = "other columns"
 LEAF = "an answer"
-SMALLEST = 0.012  # share of the width; narrower parts are merged into OTHER
+MIN_WIDTH_SHARE = 0.012  # share of the width; narrower parts are merged into OTHER
 # pixels: width for which labels are shortened, and their font size
 PLOT = 600.0
 TEXT = 11.0
@@ -103,8 +103,8 @@ def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _first(columns: Sequence[Mapping[str, Any]], total: int) -> list[tuple[str, int, list[Mapping[str, Any]]]]:
     """Return (name, trees, entries), most frequent first. Narrow ones are merged at the end."""
-    wide = [line for line in columns if line["trees"] >= SMALLEST * total]
-    narrow = [line for line in columns if line["trees"] < SMALLEST * total]
+    wide = [line for line in columns if line["trees"] >= MIN_WIDTH_SHARE * total]
+    narrow = [line for line in columns if line["trees"] < MIN_WIDTH_SHARE * total]
     groups = [
         (str(line["column"]), int(line["trees"]), [line]) for line in sorted(wide, key=lambda line: -line["trees"])
     ]
@@ -118,7 +118,7 @@ def _second(lines: Sequence[Mapping[str, Any]], side: str, number: int, all_tree
         for name, trees in line[side].items():
             total[name] = total.get(name, 0) + trees
     answers = total.pop("", 0)
-    wide = sorted((item for item in total.items() if item[1] >= SMALLEST * all_trees), key=lambda item: -item[1])
+    wide = sorted((item for item in total.items() if item[1] >= MIN_WIDTH_SHARE * all_trees), key=lambda item: -item[1])
     rest = number - answers - sum(trees for _, trees in wide)
     return [*wide, *([(OTHER, rest)] if rest else []), *([(LEAF, answers)] if answers else [])]
 

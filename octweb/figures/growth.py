@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer.tree.render.palette import axis, count_axis, frame
 
-TOP = 48  # pixels above a chart, for its legend and the label of the shown step
+TOP_PIXELS = 48  # pixels above a chart, for its legend and the label of the shown step
 LEGEND = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
 NOTHING = {"text": "no question found yet", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 
@@ -25,7 +25,7 @@ def growth_figure(
     steps = [r for r in records if r.get("leaves") and r.get("t") is not None]
     layout = frame(
         height=360,
-        margin={"l": 56, "r": 64, "t": TOP, "b": 44},
+        margin={"l": 56, "r": 64, "t": TOP_PIXELS, "b": 44},
         xaxis=axis("seconds since the search began", rangemode="tozero"),
         yaxis=count_axis("questions found", max((r["leaves"] - 1 for r in steps), default=0)),
         hovermode="closest",

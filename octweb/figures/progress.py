@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.growth import LEGEND, TOP, mark_moment, until
+from octweb.figures.growth import LEGEND, TOP_PIXELS, mark_moment, until
 
 OBJECTIVE = "objective (0 to 1, higher is better)"  # title of the axis where no plainer words are true
 
@@ -120,7 +120,7 @@ def _line(points: list[tuple[float, float]], name: str, style: dict[str, Any]) -
 
 def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float]], measure: str) -> dict[str, Any]:
     layout: dict[str, Any] = {
-        "margin": {"l": 56, "r": 96, "t": TOP, "b": 44},
+        "margin": {"l": 56, "r": 96, "t": TOP_PIXELS, "b": 44},
         "height": 360,
         "uirevision": "progress",  # keeps the user's zoom while the lines grow
         "showlegend": True,

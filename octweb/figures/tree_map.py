@@ -10,7 +10,7 @@ from trainer.tree.render.palette import class_styles, distinct_styles, escape, f
 WIDTH = 280
 HEIGHT = 116
 EDGE = 8
-MANY = 0.1  # share of the rows; edges with more rows are thicker
+THICK_EDGE_SHARE = 0.1  # share of the rows; edges with more rows are thicker
 
 
 def tree_map(tree: Tree) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _edges(tree: Tree, x: list[float], y: list[float], *, thick: bool) -> dict[s
     ys: list[float | None] = []
     for v in tree.branches:
         for child in (v.left, v.right):
-            if (tree.nodes[child].rows / total > MANY) == thick:
+            if (tree.nodes[child].rows / total > THICK_EDGE_SHARE) == thick:
                 xs += [x[v.id], x[child], None]
                 ys += [y[v.id], y[child], None]
     line = {"color": "var(--line-strong)", "width": 2.5 if thick else 1}

@@ -36,7 +36,7 @@ from octweb.jobs.signals import ended
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
-LOOK = 0.05  # seconds between two polls for the first report; short, because a user waits for it
+FIRST_POLL_SECONDS = 0.05  # seconds between two polls for the first report; short, because a user waits for it
 NOTE = "note"  # key in a job's summary
 RETRIED_NOTE = (
     "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
@@ -243,8 +243,8 @@ class Supervisor(ABC):
     def _pause(self, child: Process) -> None:
         """Wait for the next tick, the end of the child, or its first report."""
         end = time.monotonic() + TICK_SECONDS
-        while not child.offset and child.poll() is None and time.monotonic() < end - LOOK:
-            child.pause(LOOK)
+        while not child.offset and child.poll() is None and time.monotonic() < end - FIRST_POLL_SECONDS:
+            child.pause(FIRST_POLL_SECONDS)
             if child.has_reported():
                 return
         child.pause(max(0.0, end - time.monotonic()))

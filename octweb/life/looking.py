@@ -24,7 +24,7 @@ from trainer.monitoring import ShareLimits, began_about, dispersion, evidence, r
 
 log = logging.getLogger(__name__)
 
-HOUR = 6  # hour of the daily evaluation, in the server's time zone
+EVALUATION_HOUR = 6  # hour of the daily evaluation, in the server's time zone
 TOLD_AGAIN_DAYS = 7
 RECENT_DAYS = 28
 
@@ -192,14 +192,14 @@ class _Nights:
 
 
 def look_at_due(now: datetime | None = None) -> int:
-    """Evaluate, after HOUR, the approved models that were not evaluated today. Return how many.
+    """Evaluate, after EVALUATION_HOUR, the approved models that were not evaluated today. Return how many.
 
     Each evaluation is one transaction that locks the model's Watching row, so two workers never do the same one. If a
     worker is killed, another one repeats its evaluation.
     """
     now = now or timezone.now()
     local = timezone.localtime(now)
-    if not settings.WATCH or local.hour < HOUR or _Nights.done == local.date():
+    if not settings.WATCH or local.hour < EVALUATION_HOUR or _Nights.done == local.date():
         return 0
     models = TreeModel.objects.approved().filter(deleted_at=None).select_related("family", "owner", "dataset")
     looked = 0

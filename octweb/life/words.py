@@ -9,7 +9,7 @@ from octweb.core.templatetags.octweb import percent, points, whole
 from octweb.life.watches import QUESTIONS, WERE, Watch
 from trainer.monitoring import rows_until_alarm
 
-SMALL_CHANGE = 0.10  # a reference that cannot reveal this change of a share is called too small
+MIN_DETECTABLE_CHANGE = 0.10  # a reference that cannot reveal this change of a share is called too small
 
 
 def day_text(day: date) -> str:
@@ -85,7 +85,7 @@ def rows_for_double(watch: Watch) -> float:
 def reference_words(watches: list[Watch]) -> str:
     """State that the reference is too small to reveal a change of ten points. "" if it is large enough."""
     leaves = [w for w in watches if w.is_leaf and w.share is not None and w.limit is None]
-    blind = [w for w in leaves if w.share is not None and w.high >= min(1.0, w.share + SMALL_CHANGE)]
+    blind = [w for w in leaves if w.share is not None and w.high >= min(1.0, w.share + MIN_DETECTABLE_CHANGE)]
     if not blind:
         return ""
     half = max((w.high - w.low) / 2 for w in blind)

@@ -20,7 +20,7 @@ from octweb.life.words import day_text
 from octweb.notify.delivery import queue_message
 from octweb.runs.models import TrainingRun
 
-LONG = timedelta(seconds=60)  # a shorter run sends no message, because the user has probably watched it
+LONG_RUN = timedelta(seconds=60)  # a shorter run sends no message, because the user has probably watched it
 
 
 def on_end(sender: Any, job_id: str, **_: Any) -> None:
@@ -29,7 +29,7 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
         run = TrainingRun.objects.select_related("owner").filter(pk=job_id).first()
         if run is None or not may_see(run.owner, run):  # the user has left its team
             return
-        if run.started and run.finished and run.finished - run.started >= LONG:
+        if run.started and run.finished and run.finished - run.started >= LONG_RUN:
             queue_message(run.owner, _message("run", run.pk, str(run), run.status, STATES[run.badge].words.lower()))
     elif sender is Candidate:
         experiment = Experiment.objects.select_related("owner").filter(candidates=job_id).first()

@@ -12,7 +12,7 @@ from octweb.datasets.models import Dataset
 from octweb.registry.document.rows import rows_of
 from octweb.registry.models import TreeModel
 
-MAX_READ = 20  # models whose rows are read in one call; for others, the use of the rows is unknown
+MAX_MODELS_READ = 20  # models whose rows are read in one call; for others, the use of the rows is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ def uses_of(rows: Mapping[Dataset, Collection[int]]) -> list[RowUse]:
     uses: list[RowUse] = []
     for dataset, numbers in rows.items():
         models = dataset.models.kept().select_related("family", "dataset")
-        uses += [_use(model, numbers, read=len(uses) + k < MAX_READ) for k, model in enumerate(models)]
+        uses += [_use(model, numbers, read=len(uses) + k < MAX_MODELS_READ) for k, model in enumerate(models)]
     return sorted(uses, key=lambda use: (not use.is_trained, str(use.model)))
 
 

@@ -19,7 +19,7 @@ from trainer.tree.render.names import short_names
 
 ALL_THRESHOLDS_DEPTH = 2
 ALL_THRESHOLDS_CELLS = 250_000  # rows × numeric columns; up to here, a search over all thresholds takes minutes
-THREE = 3  # with fewer categories, a group never has more than one
+MIN_MERGEABLE_CATEGORIES = 3  # with fewer categories, a group never has more than one
 SLOPE = 0.4  # slope of the line in the example with two columns
 # only some methods have these parameters; if the user sets one, those methods precede the recommendation
 LIMITS = ("forbidden", "min_leaf", *SIDE)
@@ -58,7 +58,7 @@ def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
 def kinds(dataset: Dataset) -> list[SplitKind]:
     """Return the four split types in order, each with an example from the data if there is one."""
     numbers = _by_cut(dataset, feature_columns(dataset, "numeric"))
-    groups = _by_cut(dataset, feature_columns(dataset, "categorical"), least=THREE)
+    groups = _by_cut(dataset, feature_columns(dataset, "categorical"), least=MIN_MERGEABLE_CATEGORIES)
     few = "" if len(numbers) > 1 else "This needs two columns of numbers."
     group_columns = groups or [c for c in _by_cut(dataset, feature_columns(dataset)) if c.get("cut_category")]
     one = _cut_words(numbers[0]) if numbers else _group_words(group_columns[0], 1) if group_columns else "age ≤ 40"

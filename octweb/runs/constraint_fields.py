@@ -22,7 +22,7 @@ from trainer.methods.base import AUTO
 
 SPARE_ROWS = 1
 MOST_ROWS = 50
-LISTED = 40  # maximum number of classes with their own field
+MAX_LISTED_CLASSES = 40  # maximum number of classes with their own field
 
 
 class PercentField(forms.FloatField):

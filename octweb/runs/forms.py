@@ -27,12 +27,12 @@ from octweb.runs.dependence import file_columns, propose_group, propose_time, pr
 from octweb.runs.thresholds import HELP as HELP_BINS
 from octweb.runs.thresholds import BinCount, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
-from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
+from trainer.data.folds import MAX_HELD_OUT_SHARE, MOST_FOLDS
 from trainer.methods.base import AUTO, MAX_TEXT, POSITIVE, Method, Parameter
 from trainer.registry import METHODS
 
 START = "p_warm_start"  # not a parameter of any method, but errors are reported as for one
-MOST_PERCENT = round(100 * MOST_HELD_OUT)
+MOST_PERCENT = round(100 * MAX_HELD_OUT_SHARE)
 EVALUATION = (
     ("test", "Hold out a share of the rows"),
     ("folds", "Cross-validate"),

@@ -10,7 +10,9 @@ from octweb.core.templatetags.octweb import NARROW
 from octweb.runs.models import TrainingRun
 from octweb.runs.words import recalls
 
-STEPS = 10**6  # shares are relaxed to multiples of 1 / STEPS, so that rounding cannot make them infeasible again
+STEPS_PER_SHARE = (
+    10**6
+)  # shares are relaxed to multiples of 1 / STEPS_PER_SHARE, so that rounding cannot make them infeasible again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,7 @@ def reachable(run: TrainingRun) -> Reachable | None:
             parameters=requested | {"recall": lower}, words=f"with at least {_describe_recalls(lower)} found"
         )
     if of == "difference of rates":
-        delta = min(1.0, math.ceil(float(best) * STEPS) / STEPS)
+        delta = min(1.0, math.ceil(float(best) * STEPS_PER_SHARE) / STEPS_PER_SHARE)
         words = f"with rates that differ by at most {100 * delta:.4g}{NARROW}%"
         return Reachable(parameters=requested | {"fairness_delta": delta}, words=words)
     if of in ("leaves", "columns"):
@@ -56,7 +58,7 @@ def _lower_recall(text: str, short: float) -> str:
     parts = []
     for item in filter(None, (i.strip() for i in text.split(";"))):
         name, _, share = item.rpartition(":")
-        lower = max(0.0, math.floor((float(share) - short) * STEPS) / STEPS)
+        lower = max(0.0, math.floor((float(share) - short) * STEPS_PER_SHARE) / STEPS_PER_SHARE)
         parts.append(f"{name.strip()}: {lower:.6g}")
     return "; ".join(parts)
 

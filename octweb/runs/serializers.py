@@ -13,7 +13,7 @@ from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
 from octweb.runs.models import TrainingRun
-from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
+from trainer.data.folds import MAX_HELD_OUT_SHARE, MOST_FOLDS
 
 GROUP_HELP = "a column of the file: rows with the same value are held out together and in one fold; no question asks it"
 TIME_HELP = "a column of dates or numbers: the last rows are held out, and folds train on earlier rows only"
@@ -76,7 +76,7 @@ class NewRunSerializer(BodySerializer):
     dataset = serializers.UUIDField()
     method = StrictTextField(max_length=50)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
-    test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=MOST_HELD_OUT)
+    test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=MAX_HELD_OUT_SHARE)
     folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=MOST_FOLDS)
     group = column_field(GROUP_HELP)
     time = column_field(TIME_HELP)

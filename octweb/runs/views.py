@@ -32,7 +32,7 @@ from octweb.runs.words import objective_words, setting_words
 from trainer.methods.monitor import COMPILING
 from trainer.registry import get
 
-MOST_DIGITS = 7  # maximum digits of a number of leaves
+MAX_LEAF_DIGITS = 7  # maximum digits of a number of leaves
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -137,7 +137,7 @@ def model_sizes(request: HttpRequest, pk: Any) -> HttpResponse:
 
 def _open_size(request: HttpRequest, model: TreeModel, *, own: bool) -> HttpResponse:
     leaves = request.POST.get("leaves", "")
-    if not own or not leaves.isdecimal() or len(leaves) > MOST_DIGITS:
+    if not own or not leaves.isdecimal() or len(leaves) > MAX_LEAF_DIGITS:
         raise Http404
     with refusals_said(request, "This size cannot be trained"):
         run = open_size(model, int(leaves), owner=request.user)

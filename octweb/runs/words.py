@@ -28,7 +28,7 @@ SIZE = ("leaf_penalty", "pruning", "min_leaf", "max_leaves")
 # parameters of all methods, because a constraint may belong to another method than the chosen one
 DECLARED = {p.name: p for m in METHODS for p in m.parameters}
 MOST_NAMED = 3
-MOST_CLASSES = 4  # up to this many classes, each is named with its rows
+MAX_NAMED_CLASSES = 4  # up to this many classes, each is named with its rows
 
 
 def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str:
@@ -58,7 +58,7 @@ def class_words(dataset: Dataset) -> str:
     """
     counts = zip(dataset.profile.get("class_counts") or (), dataset.profile.get("classes") or (), strict=False)
     by_size = sorted(counts, key=lambda pair: -pair[0])
-    if len(by_size) > MOST_CLASSES:
+    if len(by_size) > MAX_NAMED_CLASSES:
         return f"{len(by_size):,} classes"
     if not by_size:
         return ""

@@ -15,9 +15,9 @@ from typing import IO, Any
 import pyarrow as pa
 
 PIECE = 1 << 16
-IN_MEMORY = 2_500_000  # bytes; a larger body goes to a temporary file
+MAX_MEMORY_BYTES = 2_500_000  # bytes; a larger body goes to a temporary file
 CODINGS = ("gzip", "deflate", "zstd")  # content codings of requests and responses, by their names in `Accept-Encoding`
-SMALLEST = 1_000  # bytes; compressing a smaller response costs more than it saves
+MIN_COMPRESSED_BYTES = 1_000  # bytes; compressing a smaller response costs more than it saves
 
 
 class TooLong(ValueError):
@@ -43,7 +43,7 @@ def spool_decoded(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int
     for coding in reversed([c.strip().lower() for c in codings.split(",")]):
         if coding not in ("", "identity"):
             pieces = _check_size(_decompress(pieces, coding), limit)
-    out = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (it outlives this call)
+    out = tempfile.SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES)  # noqa: SIM115  (it outlives this call)
     try:
         for piece in pieces:
             out.write(piece)
@@ -60,7 +60,7 @@ def compress_body(body: bytes, accepted: str) -> tuple[bytes, str]:
 
     Short bodies stay unchanged, with the name "".
     """
-    coding = _best(accepted) if len(body) >= SMALLEST else ""
+    coding = _best(accepted) if len(body) >= MIN_COMPRESSED_BYTES else ""
     if coding == "gzip":
         return gzip.compress(body, compresslevel=1, mtime=0), coding
     if coding == "deflate":

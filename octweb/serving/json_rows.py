@@ -28,7 +28,7 @@ POWERS = 10.0 ** np.arange(23)  # 10**22 is the largest power of ten that is an 
 TWOS = 2.0 ** np.arange(-1075.0, 972.0)  # TWOS[biased exponent] scales an integer mantissa
 MAX_EXACT_INTEGER = np.uint64(2**53)  # all integers up to this one are exact doubles
 SMALLEST = 290  # up to this absolute exponent of ten, `_scale_decimal` meets no subnormal and no infinite result
-PADDING = 32  # zeros after the text, so that eight bytes can be read at its end
+PADDING_BYTES = 32  # zeros after the text, so that eight bytes can be read at its end
 # each byte repeated eight times in a word
 DISTANCE, ZEROS, TOPS, DIGITS = (np.uint64(int(byte * 8, 16)) for byte in ("46", "30", "80", "0f"))
 BYTE = np.uint64(255)
@@ -91,7 +91,7 @@ def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> 
 
 def pad_content(content: bytes | bytearray) -> tuple[np.ndarray, np.ndarray]:
     """Return the bytes of a text padded with zeros, uint8, and the eight bytes from each position on as one uint64."""
-    text = np.frombuffer(content + bytes(PADDING), np.uint8)
+    text = np.frombuffer(content + bytes(PADDING_BYTES), np.uint8)
     return text, np.ndarray(len(text) - 7, "<u8", text, strides=(1,))
 
 
@@ -315,7 +315,7 @@ def _read_rows(text, words, i, keys, ends, widths, order, powers, fives, out):
 
     Return their number, or -1 for another form, and the position after the last one.
     """
-    n = len(text) - PADDING
+    n = len(text) - PADDING_BYTES
     row = 0
     while True:
         if row >= len(out):

@@ -14,7 +14,7 @@ from gunicorn.http.body import LengthReader
 
 from octweb.core.gunicorn_worker import VERSION
 
-LONG = 20_000  # bytes; a shorter body gains nothing here
+LONG_BODY_BYTES = 20_000  # bytes; a shorter body gains nothing here
 
 
 def whole_body(stream: Any, length: int) -> bytes | bytearray:
@@ -23,7 +23,7 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
     Return fewer if the connection ends early.
     """
     reader: Any = getattr(stream, "reader", None)
-    if length < LONG or gunicorn.version_info[:2] != VERSION or type(reader) is not LengthReader:
+    if length < LONG_BODY_BYTES or gunicorn.version_info[:2] != VERSION or type(reader) is not LengthReader:
         return bytes(stream.read(length))
     if reader.length != length or stream.buf.tell() or not hasattr(reader.unreader, "sock"):
         return bytes(stream.read(length))

@@ -19,14 +19,24 @@ from octweb.core.headers import security_headers
 from octweb.core.problems import CONTENT_TYPE, Busy, document
 from octweb.core.unavailable import RETRY_SECONDS, reason_of
 from octweb.serving.body_budget import BODY_BUDGET
-from octweb.serving.coding import CODINGS, SMALLEST, DamagedBody, TooLong, UnknownCoding, compress_body, spool_decoded
+from octweb.serving.coding import (
+    CODINGS,
+    MIN_COMPRESSED_BYTES,
+    DamagedBody,
+    TooLong,
+    UnknownCoding,
+    compress_body,
+    spool_decoded,
+)
 
 # bytes of an unread body that are read and dropped, because a client that still sends would miss the response
 DROPPED = 64_000_000
 READ_TIMEOUT_SECONDS = 5.0  # longest wait for the next byte of a body that is dropped
-AROUND = 1_000_000  # bytes that a form may have besides its uploaded file
+FORM_OVERHEAD_BYTES = 1_000_000  # bytes that a form may have besides its uploaded file
 FORM_WEIGHT = 3
-LONG = 1_000_000  # bytes; a longer body goes to a file before it takes budget, so that slow callers hold no budget
+LONG_BODY_BYTES = (
+    1_000_000  # bytes; a longer body goes to a file before it takes budget, so that slow callers hold no budget
+)
 PACKED_PATHS = ("/api/v1/", "/v2", "/invocations")  # programs get these responses; the proxy compresses pages
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -96,7 +106,7 @@ class Wire:
         size = int(length) if length.isdigit() else 0
         # without a body, the header means nothing
         codings = environ.get("HTTP_CONTENT_ENCODING", "") if chunked or size else ""
-        if chunked or codings or size > (_body_limit(environ) if _is_form(environ) else LONG):
+        if chunked or codings or size > (_body_limit(environ) if _is_form(environ) else LONG_BODY_BYTES):
             return self._collected(environ, start_response, codings, chunked=chunked)
         return self._with_room(environ, start_response, environ, size)
 
@@ -146,7 +156,7 @@ def _weight(environ: dict[str, Any]) -> int:
 
 def _body_limit(environ: dict[str, Any]) -> int:
     """Return the size limit of this kind of body, in bytes."""
-    return settings.MAX_UPLOAD_BYTES + AROUND if _is_form(environ) else settings.MAX_PREDICT_BYTES
+    return settings.MAX_UPLOAD_BYTES + FORM_OVERHEAD_BYTES if _is_form(environ) else settings.MAX_PREDICT_BYTES
 
 
 class BodyRefused(Exception):
@@ -258,7 +268,7 @@ def _compress_response(
     Streams, short or already encoded responses, and responses to HEAD stay unchanged.
     """
     header_values = {name.lower(): value for name, value in headers}
-    short = int(header_values.get("content-length", "0")) < SMALLEST
+    short = int(header_values.get("content-length", "0")) < MIN_COMPRESSED_BYTES
     looked = "accept-encoding" in header_values.get("vary", "").lower()
     if short or looked or "content-encoding" in header_values or environ["REQUEST_METHOD"] == "HEAD":
         return headers, result

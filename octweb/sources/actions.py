@@ -26,7 +26,7 @@ from trainer.errors import ParameterError
 
 __all__ = ["CountSettings", "cancel", "check_settings", "start", "start_from_preview", "tidy"]
 
-MOST_TARGET = 200  # characters that the data set of a finished count can store
+MAX_TARGET_CHARACTERS = 200  # characters that the data set of a finished count can store
 KEPT = timedelta(days=30)  # the data set of a finished count stays
 SCHEMES = {
     str(Scheme.QUANTILE_THRESHOLDS): "thresholds: is the number at most x?",
@@ -89,9 +89,9 @@ def start(
     reading = reading or ReadOptions()
     choice = choice or ColumnChoice()
     check_settings(rows, target, settings)
-    if len(target) > MOST_TARGET:
+    if len(target) > MAX_TARGET_CHARACTERS:
         raise ParameterError(
-            {"target": f"its name has {len(target)} characters. Choose a column with at most {MOST_TARGET}."}
+            {"target": f"its name has {len(target)} characters. Choose a column with at most {MAX_TARGET_CHARACTERS}."}
         )
     for field, column in (("target", target), ("key", settings.key)):
         if column and column not in staged.names:

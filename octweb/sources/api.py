@@ -18,7 +18,7 @@ from octweb.core.idempotency import idempotent
 from octweb.datasets import reader
 from octweb.datasets.choice import ColumnChoice, ReadOptions, StagedFile
 from octweb.datasets.intake import ROWS
-from octweb.datasets.sources import MOST_QUERY, SourceRows, chosen_rows, source_of, sources_of
+from octweb.datasets.sources import MAX_QUERY_CHARACTERS, SourceRows, chosen_rows, source_of, sources_of
 from octweb.datasets.stored import first_of
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import queue_position
@@ -62,7 +62,7 @@ class SampledRowsSerializer(BodySerializer):
         required=False,
         default="",
         allow_blank=True,
-        max_length=MOST_QUERY,
+        max_length=MAX_QUERY_CHARACTERS,
         help_text="one SELECT of a database, which only reads",
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from octweb.core.forms import SaidForm
-from octweb.datasets.sources import MOST_QUERY, NamedSource
+from octweb.datasets.sources import MAX_QUERY_CHARACTERS, NamedSource
 from octweb.sources.actions import SCHEMES, CountSettings
 from trainer.counts.collect import MOST_BINS
 from trainer.counts.sets import DEEPEST
@@ -20,7 +20,7 @@ class RowsForm(SaidForm):
     table = forms.CharField(required=False, max_length=500)
     query = forms.CharField(
         required=False,
-        max_length=MOST_QUERY,
+        max_length=MAX_QUERY_CHARACTERS,
         label="Or a query",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
         help_text="one SELECT, which only reads; for example SELECT * FROM loans WHERE year > 2020",

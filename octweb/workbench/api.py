@@ -33,16 +33,16 @@ from octweb.registry.models import TreeModel
 from octweb.workbench import actions, explore
 from octweb.workbench.models import Step, StepKind, Workbench
 from octweb.workbench.page import model_of
-from trainer.data.folds import MOST_HELD_OUT
-from trainer.editing.words import MOST_REASON
+from trainer.data.folds import MAX_HELD_OUT_SHARE
+from trainer.editing.words import MAX_REASON_CHARACTERS
 from trainer.families.exact.rashomon.chosen import RATES
 from trainer.registry import editable_ids
 from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.palette import without_legend
 
-LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
+MAX_WAIT_SECONDS = 10.0  # seconds that a call may wait for its answer
 LOOK = 0.02
-WAIT = OpenApiParameter("wait", float, description=f"seconds to wait for the answer, at most {LONGEST_WAIT:g}")
+WAIT = OpenApiParameter("wait", float, description=f"seconds to wait for the answer, at most {MAX_WAIT_SECONDS:g}")
 STEP = OpenApiParameter("step", int, description="the step that a page shows; its figure has an address of its own")
 # For a list of workbenches, one query loads the current step of each.
 CURRENT = Prefetch(
@@ -113,7 +113,7 @@ class NewWorkbenchSerializer(BodySerializer):
     dataset = serializers.UUIDField(required=False)
     method = serializers.ChoiceField(choices=editable_ids(), required=False)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
-    test_share = serializers.FloatField(required=False, min_value=0, max_value=MOST_HELD_OUT)
+    test_share = serializers.FloatField(required=False, min_value=0, max_value=MAX_HELD_OUT_SHARE)
     name = Name(max_length=200)
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class EditSerializer(BodySerializer):
     add = WishesField(default=list)
     drop = WishesField(default=list)
     reasons = serializers.DictField(
-        child=serializers.CharField(max_length=MOST_REASON), required=False, default=dict,
+        child=serializers.CharField(max_length=MAX_REASON_CHARACTERS), required=False, default=dict,
         help_text="why somebody has a wish, by the text of the wish: kept with it, and listed in the model file",
     )  # fmt: skip
 
@@ -429,7 +429,7 @@ class WorkbenchViewSet(
             seconds = float(self.request.query_params.get("wait") or 0)
         except ValueError:
             raise ValidationError({"wait": "this is not a number of seconds. Send for example 10."}) from None
-        end = time.monotonic() + min(LONGEST_WAIT, seconds)
+        end = time.monotonic() + min(MAX_WAIT_SECONDS, seconds)
         while not step.is_finished and time.monotonic() < end:
             time.sleep(LOOK)
             step.refresh_from_db()

@@ -28,7 +28,7 @@ def test_costs_are_typed_as_a_table_and_kept(page, live_server, owner, dataset):
     assert not overflow(page)
 
 
-def test_money_is_shown_on_the_model_page(page, live_server, owner, dataset):  # noqa: F811
+def test_costs_are_shown_on_the_model_page(page, live_server, owner, dataset):  # noqa: F811
     rows, labels = datasets.load(dataset)
     parameters = {"depth": 1, "costs": "no>yes=5", "cost_unit": "EUR"}
     result = train(TrainRequest(table=rows, labels=labels, method="cart", parameters=parameters, test_share=0.25))

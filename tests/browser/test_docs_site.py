@@ -59,7 +59,7 @@ def keep(page, name: str) -> None:
         page.screenshot(path=Path(PICTURES) / f"{name}.png")
 
 
-def test_below_the_application(built, settings, live_server, opened, media):
+def test_site_works_below_the_application(built, settings, live_server, opened, media):
     settings.DOCS_DIR = built
     page = opened(f"{live_server.url}/docs/")
     keep(page, "docs-1440")
@@ -78,7 +78,7 @@ def test_below_the_application(built, settings, live_server, opened, media):
 
 
 @pytest.mark.parametrize("name", ["index", "which-method", "how-we-know", "gallery", "call", "methods/exact"])
-def test_on_a_phone_nothing_is_wider_than_the_window(built, settings, live_server, opened, media, name):
+def test_phone_page_has_no_horizontal_overflow(built, settings, live_server, opened, media, name):
     settings.DOCS_DIR = built
     page = opened(f"{live_server.url}/docs/{name}.html", width=380)
     keep(page, f"docs-380-{name.replace('/', '-')}")

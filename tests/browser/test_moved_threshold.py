@@ -153,7 +153,7 @@ def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  
 
 
 @pytest.mark.slow
-def test_a_finger_moves_the_line_and_the_page_still_scrolls(opened, small):  # noqa: F811
+def test_touch_moves_threshold_without_blocking_scroll(opened, small):  # noqa: F811
     page = opened(small, "?mode=tree&node=0", width=380, has_touch=True, is_mobile=True)
     held = facts(page)
     handle = page.locator(HANDLE)

@@ -137,7 +137,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
 
 
 @pytest.mark.slow
-def test_a_card_chosen_while_an_answer_is_under_way_stays_chosen(page, live_server, owner, dataset):  # noqa: F811
+def test_card_chosen_during_a_request_stays_chosen(page, live_server, owner, dataset):  # noqa: F811
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={dataset.pk}")
     page.click("#constraints summary")

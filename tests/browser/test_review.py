@@ -74,7 +74,7 @@ def press(page, name):
 
 
 @pytest.mark.slow
-def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner, staff, second):
+def test_model_is_returned_rejected_and_approved(as_user, live_server, owner, staff, second):
     model = small(owner)
     url = live_server.url + reverse("registry:detail", args=[model.pk])
     review = live_server.url + reverse("registry:review-page", args=[model.pk])
@@ -255,7 +255,7 @@ def done(candidate):
 
 
 @pytest.mark.slow
-def test_a_leaderboard_takes_results_without_moving_the_reader(as_user, live_server, experiment):
+def test_leaderboard_updates_without_scrolling(as_user, live_server, experiment):
     page = as_user("olga", width=380)
     page.goto(live_server.url + reverse("experiments:detail", args=[experiment.pk]))
     page.wait_for_selector("#experiment-chart .main-svg")
@@ -354,7 +354,7 @@ def grown_on(dataset, depth):  # noqa: F811
 
 
 @pytest.mark.slow
-def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff, dataset, experiment):  # noqa: F811
+def test_phone_page_shows_the_decisive_parts(as_user, live_server, owner, staff, dataset, experiment):  # noqa: F811
     three = [
         registry.register(owner=owner, document=grown_on(dataset, depth), dataset=dataset, title=f"Of depth {depth}")
         for depth in (1, 2, 3)

@@ -222,7 +222,7 @@ def opens_alone(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["twenty", "wide"])
-def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
+def test_large_tree_is_shown_whole_and_can_be_folded(opened, request, which):
     page = opened(request.getfixturevalue(which))
     assert page.locator(".strip .crumb").bounding_box()["height"] < 25
     assert page.locator(".strip h1").bounding_box()["height"] < 40  # one line, or two small ones
@@ -418,7 +418,7 @@ def test_long_column_names_are_shortened_to_their_differences(opened, planes):
 
 
 @pytest.mark.slow
-def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
+def test_phone_page_shows_inspector_below_chosen_line(opened, wide):
     page = opened(wide, width=380)
     page.locator(".outline a.rule").nth(2).click()
     chosen = page.locator(".outline a.rule").nth(2).get_attribute("data-choose")

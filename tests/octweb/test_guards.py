@@ -46,7 +46,7 @@ def model_of(dataset, owner, depth):
     return registry.register(owner=owner, document=train(request).model.to_json(), dataset=dataset, title="t")
 
 
-def test_a_token_makes_none_that_lives_longer(owner):
+def test_token_cannot_create_a_longer_lived_one(owner):
     token, secret = create_token(owner=owner, days=1)
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {secret}")
@@ -62,7 +62,7 @@ def test_a_token_makes_none_that_lives_longer(owner):
     assert client.post(TOKENS, {"days": 3650}, format="json").status_code == 201
 
 
-def test_a_token_for_predictions_makes_none(owner):
+def test_prediction_token_cannot_create_tokens(owner):
     _, secret = create_token(owner=owner, scope="predict")
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {secret}")

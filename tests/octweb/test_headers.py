@@ -34,7 +34,7 @@ def test_an_unknown_address_is_a_page_or_a_problem(client, media):
     assert answer.json()["error"]
 
 
-def test_a_signed_out_visitor_is_led_to_the_login(client, media):
+def test_anonymous_visitor_is_redirected_to_login(client, media):
     for name in ("datasets:list", "searches", "registry:list", "serving:guide"):
         assert client.get(reverse(name)).status_code in (200, 302)
         assert reverse("login") in (client.get(reverse("searches")).url)

@@ -50,7 +50,7 @@ PAGES = [
 ]  # fmt: skip
 
 
-def test_no_page_takes_a_name_for_html(things, client, owner):
+def test_names_are_escaped_in_html(things, client, owner):
     """This is one test for all pages, because creating the model takes most of the time."""
     client.force_login(owner)
     looked = 0
@@ -67,7 +67,7 @@ def test_no_page_takes_a_name_for_html(things, client, owner):
     assert looked > 5  # pages that show one of the names
 
 
-def test_no_export_takes_a_name_for_code(things, client, owner):
+def test_exports_never_execute_names(things, client, owner):
     client.force_login(owner)
     formats = {}
     for name in FORMATS:

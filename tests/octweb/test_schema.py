@@ -26,7 +26,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 
 @pytest.mark.slow
-def test_the_document_is_made_without_a_warning(capsys):
+def test_schema_is_generated_without_warnings(capsys):
     call_command("spectacular", "--fail-on-warn", "--validate", "--file=/dev/null")
 
 
@@ -71,6 +71,6 @@ def walk(owner, staff, examples: int) -> None:
 
 @pytest.mark.slow
 def test_generated_requests(owner, staff, media, settings, monkeypatch):
-    monkeypatch.setattr(api, "LONGEST_WAIT", 0.2)  # there is no worker, so waiting for its answer would be useless
+    monkeypatch.setattr(api, "MAX_WAIT_SECONDS", 0.2)  # there is no worker, so waiting for its answer would be useless
     settings.MAX_QUEUED_RUNS = 10_000
     walk(owner, staff, 6)

@@ -55,20 +55,20 @@ def test_ten_wrong_passwords_lock_the_name_for_that_address(owner):
     assert sign_in(Client(), REMOTE_ADDR="10.0.0.9").status_code == 302  # nobody locks others out
 
 
-def test_a_made_up_address_does_not_evade_the_lock(owner):
+def test_forged_address_does_not_evade_the_lock(owner):
     for number in range(configured.AXES_FAILURE_LIMIT):
         sign_in(Client(), "wrong", HTTP_X_FORWARDED_FOR=f"10.1.1.{number}")
     assert sign_in(Client(), HTTP_X_FORWARDED_FOR="10.2.2.2").status_code == 429
 
 
-def test_behind_a_proxy_the_address_is_what_the_proxy_saw(owner, settings):
+def test_client_address_is_taken_from_the_proxy(owner, settings):
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 1}
     fail(configured.AXES_FAILURE_LIMIT, HTTP_X_FORWARDED_FOR="1.1.1.1, 203.0.113.5")
     assert sign_in(Client(), HTTP_X_FORWARDED_FOR="9.9.9.9, 203.0.113.5").status_code == 429
     assert sign_in(Client(), HTTP_X_FORWARDED_FOR="1.1.1.1, 203.0.113.6").status_code == 302
 
 
-def test_a_made_up_address_does_not_evade_the_throttle(rf):
+def test_forged_address_does_not_evade_the_throttle(rf):
     from django.contrib.auth.models import AnonymousUser
 
     from octweb.core.throttles import StrangerThrottle
@@ -128,7 +128,7 @@ def test_a_new_password_ends_the_other_sessions(owner):
     assert there.get(reverse("searches")).status_code == 302
 
 
-def test_the_policy_as_served(client):
+def test_served_security_policy(client):
     policy = dict(part.strip().partition(" ")[::2] for part in client.get("/")["Content-Security-Policy"].split(";"))
     assert policy["default-src"] == policy["script-src"] == policy["connect-src"] == "'self'"
     assert policy["object-src"] == policy["frame-ancestors"] == "'none'"

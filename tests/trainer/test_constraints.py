@@ -25,7 +25,7 @@ def test_the_checker_counts_every_constraint_again():
     assert set(SIDE.split()) == {p.name for p in CONSTRAINTS}
 
 
-def test_the_exact_search_keeps_those_that_it_declares():
+def test_exact_search_enforces_its_declared_constraints():
     declared = {p.name for m in METHODS if m.id == "exact" for p in m.parameters} & DECLARED
     assert declared == DECLARED == {*exact.KEEP, *RULES, "max_leaves"}, "a limit of leaves alone needs no vectors"
 
@@ -36,7 +36,7 @@ def test_the_solvers_of_a_method_are_those_of_the_table(method):
 
 
 @pytest.mark.parametrize("name", sorted(set(BACKENDS) - {"gurobi"}))
-def test_a_back_end_answers_to_its_name(name):
+def test_back_end_is_found_by_name(name):
     assert backend(name).name == name
 
 

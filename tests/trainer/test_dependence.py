@@ -197,7 +197,7 @@ def test_independent_rows_of_groups_count_nearly_as_rows():
     assert high - low == pytest.approx(rows[1] - rows[0], rel=0.15)
 
 
-def test_interval_of_groups_has_its_edges():
+def test_group_interval_of_extreme_shares_is_bounded():
     assert of_groups(np.array([3.0]), np.array([4.0])) is None
     assert of_groups(np.array([3.0, 0.0]), np.array([4.0, 0.0])) is None
     assert of_groups(np.array([3.0, 2.0]), np.array([4.0, 4.0]), 1) is None

@@ -73,7 +73,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_the_numbers_are_those_that_a_person_counts(case, folder):
+def test_numbers_equal_manual_counts(case, folder):
     method, parameters = CASES[case]
     document, data = trained(folder, method, test_share=0.4, **parameters)
     assert any(v["split"]["kind"] == case.split(",")[0] for v in document["nodes"] if "split" in v)

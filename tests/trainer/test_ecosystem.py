@@ -218,7 +218,7 @@ def test_the_display_of_the_boundary_is_drawn(iris):
     DecisionBoundaryDisplay.from_estimator(model, X, response_method="predict_proba", grid_resolution=5)
 
 
-def test_the_response_of_the_boundary_needs_no_other_method(iris):
+def test_boundary_display_needs_predict_only(iris):
     """DecisionBoundaryDisplay and CalibratedClassifierCV look for these methods."""
     X, y = iris
     model = make_classifier("cart", depth=2).fit(X, y)

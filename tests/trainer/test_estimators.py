@@ -317,7 +317,7 @@ def test_labels_of_two_types_are_refused():
         make_classifier("cart").fit([[0.0], [1.0]], ["1", 1])
 
 
-def test_cells_that_would_merge_are_refused():
+def test_colliding_cells_are_refused():
     with pytest.raises(ValueError, match="as text and as a number"):
         make_classifier("cart").fit(pd.DataFrame({"c": [1, "1", "x"]}), ["a", "b", "a"])
 

@@ -19,7 +19,7 @@ from trainer.data.folds import stratified_folds
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, average_ranks, compare, report, run_study
 from trainer.evaluate import study as study_module
-from trainer.evaluate.groups import FEWEST, group_rows
+from trainer.evaluate.groups import MIN_GROUP_ROWS, group_rows
 from trainer.evaluate.intervals import of_folds
 from trainer.evaluate.study import read_records
 from trainer.table import Labels, numeric_table
@@ -42,7 +42,7 @@ def small(**changes) -> Study:
     return Study(**settings)
 
 
-def test_a_fold_is_what_training_on_the_others_gives():
+def test_fold_equals_training_on_the_other_rows():
     study = small(seed=3)
     records = run_study(study)
     data = study.datasets[0]
@@ -82,7 +82,7 @@ def test_an_interrupted_study_computes_only_what_is_missing(tmp_path, monkeypatc
     assert {r.dataset for r in run_study(renamed, path=path)} == {"other name"}
 
 
-def test_a_changed_parameter_is_another_computation(tmp_path):
+def test_changed_parameter_is_computed_anew(tmp_path):
     path = tmp_path / "state.jsonl"
     run_study(small(), path=path)
     count = len(path.read_text().splitlines())
@@ -148,7 +148,7 @@ def test_jobs_and_threads_change_no_tree(jobs):
         ({"datasets": [dataset(), dataset(1)]}, "same name"),
     ],
 )
-def test_a_study_that_cannot_be_is_refused(changes, words):
+def test_impossible_study_is_refused(changes, words):
     with pytest.raises(ParameterError, match=words):
         small(**changes)
 
@@ -169,7 +169,7 @@ def test_friedman_is_that_of_scipy(seed):
     assert sum(comparison.ranks) == pytest.approx(sum(range(1, values.shape[1] + 1)))
 
 
-def test_the_printed_statistics_of_the_paper():
+def test_statistics_equal_those_of_the_paper():
     """The ranks are 1.4, 2.1 and 2.5 over 20 data sets, so chi-square is 12.4 and p = 0.002.
 
     Holm is computed by hand.
@@ -235,16 +235,16 @@ def test_tables():
 
 
 @seeds(60)
-def test_numbers_have_most_groups_with_enough_rows(seed):
+def test_numeric_groups_have_enough_rows(seed):
     draw = np.random.default_rng(seed)
     values = np.round(draw.normal(size=int(draw.integers(20, 200))), int(draw.integers(1, 4)))
     labels, codes = group_rows(values)
     sizes = np.bincount(codes, minlength=len(labels))
     assert sizes.sum() == len(values)
     if len(np.unique(values)) == len(values):  # without ties, the parts have nearly equal sizes
-        assert len(labels) == min(4, max(2, len(values) // FEWEST))
-    if len(values) >= 2 * FEWEST + 10:
-        assert sizes.min() >= FEWEST or len(labels) == 2
+        assert len(labels) == min(4, max(2, len(values) // MIN_GROUP_ROWS))
+    if len(values) >= 2 * MIN_GROUP_ROWS + 10:
+        assert sizes.min() >= MIN_GROUP_ROWS or len(labels) == 2
 
 
 @pytest.mark.parametrize(("failed", "refused"), [((1, 2), False), ((3, 0), False), ((3, 3), True)])

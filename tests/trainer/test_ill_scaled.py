@@ -41,7 +41,7 @@ def asked(method: str, seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", NAMES)
-def test_a_run_ends_with_a_tree_that_its_bound_admits(method):
+def test_bound_of_a_run_is_at_least_its_objective(method):
     for seed in range(INSTANCES):
         X, y = table(seed)
         y = y % 2 if method == "odt" else y

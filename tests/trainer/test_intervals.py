@@ -14,7 +14,7 @@ from trainer.evaluate.intervals import difference, mcnemar, of_folds, of_mean, w
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 30), (30, 30), (7, 10), (931, 1284), (5400, 7403)])
-def test_wilson_is_the_one_of_scipy(k, n):
+def test_wilson_interval_matches_scipy(k, n):
     expected = binomtest(k, n).proportion_ci(method="wilson")
     assert wilson(k, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
     assert wilson(k, n)[0] <= k / n <= wilson(k, n)[1]
@@ -88,7 +88,7 @@ def test_mcnemar_of_many_rows(b, c):
     assert mcnemar(b, c) == pytest.approx(binomtest(b, b + c, 0.5).pvalue, rel=1e-6, abs=1e-300)
 
 
-def test_the_interval_of_a_difference_turns_with_its_sign():
+def test_interval_of_difference_is_antisymmetric():
     low, high = difference(30, 10, 400)
     assert low < 20 / 400 < high
     assert difference(10, 30, 400) == pytest.approx((-high, -low))
@@ -151,7 +151,7 @@ def test_an_area_without_pairs_in_both_orders_has_no_interval():
     assert curve(np.array([0.1, 0.9]), np.array([0, 1]), np.array([5, 3])).area_interval is None
 
 
-def test_the_interval_of_a_mean_is_the_normal_one():
+def test_interval_of_mean_equals_normal_interval():
     values = np.array([0.0, 5.0, 0.0, 1.0, 0.0, 0.0, 5.0])
     low, high = of_mean(values.sum(), (values**2).sum(), len(values))
     half = 1.959963984540054 * values.std(ddof=1) / math.sqrt(len(values))

@@ -54,7 +54,7 @@ def test_recovered_tree_has_its_bound_and_is_never_optimal(request_, progress):
     assert found.summary["status"] == "memory_limit"
 
 
-def test_a_line_that_was_cut_off_is_left_out(request_, progress):
+def test_truncated_line_is_skipped(request_, progress):
     lines = [line for line in progress.read_text().splitlines() if "tree" in json.loads(line)]
     progress.write_text(lines[0] + "\n" + lines[0][: len(lines[0]) // 2])
     assert keep(request_, left_in(progress)).certificate.correct == json.loads(lines[0])["correct"]
@@ -89,14 +89,14 @@ def test_start_tree_is_recovered_only_if_it_is_the_incumbent(request_, tmp_path)
             keep(request_, left)
 
 
-def test_a_bound_below_the_tree_is_not_believed(request_, progress):
+def test_bound_below_the_tree_is_rejected(request_, progress):
     with progress.open("a") as stream:
         stream.write('{"t": 1.0, "bound": 0.01}\n')
     with pytest.raises(SolverError, match="lies below"):
         keep(request_, left_in(progress))
 
 
-def test_where_only_the_search_knows_nothing_is_kept(progress):
+def test_recovery_keeps_nothing_without_a_reported_tree(progress):
     table, labels = small_table()
     yes = Labels(name="class", classes=("no", "yes"), codes=np.minimum(labels.codes, 1))
     request = TrainRequest(table=table, labels=yes, method="odt", parameters={"depth": 2, "sensitivity": 0.5})

@@ -62,7 +62,7 @@ def test_make_run_keeps_kernels_for_all_data_folders():
     assert "/elsewhere" not in recipe
 
 
-def test_the_setting_of_numba_is_left_as_it_was():
+def test_setting_of_numba_is_restored():
     before = numba.config.CACHE_DIR
 
     @compiled.kernel
@@ -143,7 +143,7 @@ def test_read_only_installation_caches_code_for_user_or_nowhere(package, tmp_pat
     assert bool(list(caches.rglob("*.nbc"))) is writable
 
 
-def test_another_place_with_the_same_sources_finds_the_code(package, tmp_path):
+def test_cache_is_shared_by_equal_sources(package, tmp_path):
     cache = tmp_path / "cache"
     moved = tmp_path / "elsewhere"
     for name in ("kernels", "family"):

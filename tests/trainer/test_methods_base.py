@@ -123,7 +123,7 @@ def test_a_frontier_proves_every_size_whatever_gap_is_asked_for():
     cut_h.check(settings, SettingNames(columns=("a",), classes=("no", "yes")))
 
 
-def test_a_message_lists_some_of_many_names():
+def test_long_list_of_names_is_shortened():
     names = SettingNames(columns=tuple(f"c{j}" for j in range(1500)), classes=("no", "yes"))
     with pytest.raises(ParameterError, match=r"'taste' is not a column. Columns: c0, .*c19 and 1,480 more\."):
         names.column("taste", "forbidden")
@@ -231,7 +231,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
     assert len({m.id for m in METHODS}) == len(METHODS)
 
 
-def test_having_changes_only_what_is_asked():
+def test_having_changes_only_requested_fields():
     changed = having(DEPTH, default=7)
     assert (changed.default, changed.name, changed.maximum, DEPTH.default) == (7, "depth", 20, 3)
 

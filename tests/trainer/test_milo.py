@@ -91,7 +91,7 @@ def test_progress_only_improves(name):
 
 
 @backends
-def test_a_start_that_hidden_rows_forbid_is_not_taken(name):
+def test_start_that_violates_hidden_rows_is_rejected(name):
     model, x, value, weight = knapsack(6, 1)
     start = np.zeros(6)
     start[:2] = 1
@@ -307,7 +307,7 @@ def test_rows_are_what_they_read_like():
         model.add(total([]) >= 1)
 
 
-def test_an_end_of_highs_that_proves_nothing_is_an_error():
+def test_inconclusive_status_of_highs_is_an_error():
     """The limit of iterations is not one of the requested limits."""
     model = IntegerProgram()
     x = model.continuous("x", range(6), upper=1.0)

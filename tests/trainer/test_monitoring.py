@@ -155,7 +155,7 @@ def test_dispersion_of_days_that_are_alike_exceeds_the_bound():
     assert not rows_are_units(counts).any()
 
 
-def test_shift_of_a_share_is_not_taken_for_dispersion():
+def test_shift_of_a_share_is_no_dispersion():
     rng = np.random.default_rng(7)
     moved = np.array([0.2, 0.2, 0.1, 0.1, 0.1, 0.3])
     counts = np.concatenate([rng.multinomial(50, SHARES, size=60), rng.multinomial(50, moved, size=60)])

@@ -65,7 +65,7 @@ def person(monkeypatch):
     monkeypatch.setattr(notebook, "BAR_DELAY_SECONDS", 0.0)
 
 
-def test_the_colours_are_those_of_the_pages():
+def test_colours_match_the_pages():
     light = (ROOT / "static" / "tokens.css").read_text().split("@media")[0]
     known = dict(re.findall(r"--([a-z0-9-]+):\s*(#[0-9a-f]+)", light))
     assert {name: known[name] for name in LIGHT} == LIGHT
@@ -173,12 +173,12 @@ def test_a_bar_says_what_is_known(person, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_script_sees_no_bar(capsys):
+def test_progress_bar_is_hidden_in_scripts(capsys):
     make_classifier("exact-numeric", depth=2).fit(X, Y)
     assert capsys.readouterr().err == ""
 
 
-def test_the_words_of_a_bar():
+def test_bar_labels():
     assert describe_progress(Progress(t=1, phase="search")) == "search"
     some = Progress(t=1, phase="search", incumbent=0.9533, bound=0.98, gap=0.028)
     assert describe_progress(some) == "search, incumbent 0.9533, bound 0.98, gap 2.8 %"
@@ -238,7 +238,7 @@ def test_ctrl_c_ends_a_loop_of_trainings(person, pressed):
     assert time.monotonic() - start < 200
 
 
-def test_a_training_that_a_person_begins_later_is_not_ended(person, monkeypatch):
+def test_later_training_of_user_is_not_stopped(person, monkeypatch):
     monkeypatch.setattr(notebook, "_stopped_at", time.monotonic())
     with pytest.raises(KeyboardInterrupt):
         make_classifier("cart", depth=2).fit(X, Y)
@@ -246,7 +246,7 @@ def test_a_training_that_a_person_begins_later_is_not_ended(person, monkeypatch)
     assert make_classifier("cart", depth=2).fit(X, Y).tree_.n_leaves == 2
 
 
-def test_in_a_script_ctrl_c_does_what_it_always_does(pressed):
+def test_ctrl_c_in_a_script_raises_keyboard_interrupt(pressed):
     data, labels = hard()
     pressed()
     with pytest.raises(KeyboardInterrupt):

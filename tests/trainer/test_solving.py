@@ -59,7 +59,7 @@ def compiling(done: threading.Event, draft=None):
 
 @pytest.mark.parametrize("draft", [None, STUMP], ids=["no tree yet", "a tree"])
 @pytest.mark.parametrize("reason", [Status.MEMORY_LIMIT, Status.CANCELLED])
-def test_a_run_does_not_wait_for_a_compiler(done, draft, reason):
+def test_run_does_not_wait_for_compilation(done, draft, reason):
     method = replace(get("exact"), solve=compiling(done, draft))
     monitor = Monitor()
     threading.Timer(0.1, monitor.stop, [reason]).start()
@@ -118,7 +118,7 @@ def test_summary_states_compile_time_separately(monkeypatch):
     assert summary["seconds"] <= took - summary["compile_seconds"]
 
 
-def test_a_search_that_is_not_compiling_returns_by_itself():
+def test_search_without_compilation_returns():
     def solve(problem, settings, monitor):
         while not monitor.stopped():
             time.sleep(0.01)
@@ -130,7 +130,7 @@ def test_a_search_that_is_not_compiling_returns_by_itself():
     assert (solution.draft, solution.note) == (STUMP, "")
 
 
-def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
+def test_run_waits_if_a_leaf_may_violate_a_constraint(done):
     """With a minimum recall, for example, a single leaf may be infeasible and therefore no answer."""
     method = replace(get("exact"), solve=compiling(done))
     threading.Timer(1.0, done.set).start()

@@ -25,7 +25,7 @@ def test_every_job_is_done_once(threads):
         assert done == sorted(done, key=lambda job: (len(job), job))  # the order is breadth first
 
 
-def test_an_idle_thread_helps_and_the_block_waits_for_it():
+def test_block_waits_for_helping_threads():
     crew = WorkerPool(threads=2)
     events = []
     inside = threading.Event()

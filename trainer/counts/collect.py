@@ -42,7 +42,7 @@ from trainer.methods.base import BINS
 from trainer.table import ClassType
 from trainer.tree.document import write_atomically
 
-SAMPLE = 250_000  # least rows of the sample for the questions; a source of up to twice as many is read whole
+MIN_SAMPLE_ROWS = 250_000  # least rows of the sample for the questions; a source of up to twice as many is read whole
 BLOCK = 1 << 15  # rows per call of the kernel, so that the words of a question stay in the processor's cache
 MOST_BINS = int(BINS.maximum or 0)
 MOST_CLASSES = 1000
@@ -208,7 +208,7 @@ def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list
             )
         pieces.append(_every(np.arange(rows, rows + len(raw)), raw, stride))
         rows += len(raw)
-        while sum(len(index) for index, _ in pieces) > 2 * SAMPLE:
+        while sum(len(index) for index, _ in pieces) > 2 * MIN_SAMPLE_ROWS:
             stride *= 2
             pieces = [_every(index, part, stride) for index, part in pieces]
         _check_rows(request, rows)

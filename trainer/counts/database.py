@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from trainer.counts.source import PIECE, Source, SourcePiece
+from trainer.counts.source import PIECE_ROWS, Source, SourcePiece
 from trainer.data.formats.parquet_file import arrow_pieces
 from trainer.errors import DataError, ParameterError
 from trainer.tree.literals import sql_name
@@ -153,7 +153,7 @@ class DuckSource(QuerySource):
         kinds = [statement.type.name for statement in self._connection.extract_statements(query)]
         if kinds != ["SELECT"]:  # DuckDB would execute the others, too
             raise DataError(f"The query of '{self.label}' is not one SELECT. Write one SELECT.")
-        return self._connection.sql(query).to_arrow_reader(PIECE)
+        return self._connection.sql(query).to_arrow_reader(PIECE_ROWS)
 
 
 class PostgresSource(QuerySource):

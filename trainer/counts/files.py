@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trainer.counts.source import PIECE, Source, SourcePiece
+from trainer.counts.source import PIECE_ROWS, Source, SourcePiece
 from trainer.counts.storage import Storage, storage_of
 from trainer.data.formats.file_bytes import PARQUET_MAGIC, ReadLimits, is_gzip
 from trainer.data.formats.parquet_file import ParquetPieces
@@ -23,7 +23,7 @@ from trainer.data.formats.read_file import read_table
 from trainer.errors import DataError
 
 TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
-LONGEST_LINE = 1 << 20  # in bytes; a longer line counts as two
+MAX_LINE_BYTES = 1 << 20  # in bytes; a longer line counts as two
 LARGE = ReadLimits(bytes=10**13, unpacked_bytes=10**13, rows=10**11, columns=10**5, cells=10**13)
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # a folder's value for an empty cell
 
@@ -103,15 +103,15 @@ class FileSource(Source):
                     if column_names is None
                     else [c for c in column_names if c not in folders or c in pieces.names]
                 )
-                yield from pieces.read(wanted, PIECE)
+                yield from pieces.read(wanted, PIECE_ROWS)
             return
         table = read_table(self._storage.local(self.names[part]), limits=LARGE, **self._structure)
         positions = [j for j, name in enumerate(table.names) if column_names is None or name in column_names]
-        for start in range(0, len(table), PIECE):
+        for start in range(0, len(table), PIECE_ROWS):
             yield RawTable(
                 names=tuple(table.names[j] for j in positions),
-                columns=tuple(table.columns[j].slice(start, PIECE) for j in positions),
-                line_numbers=table.line_numbers[start : start + PIECE],
+                columns=tuple(table.columns[j].slice(start, PIECE_ROWS) for j in positions),
+                line_numbers=table.line_numbers[start : start + PIECE_ROWS],
                 detected=table.detected,
             )
 
@@ -129,7 +129,7 @@ class FileSource(Source):
             return False
         path = self._storage.local(name)
         with path.open("rb") as bare, gzip.open(bare) if is_gzip(path) else bare as stream:
-            lines = (line for line in iter(lambda: stream.readline(LONGEST_LINE), b"") if line.strip())
+            lines = (line for line in iter(lambda: stream.readline(MAX_LINE_BYTES), b"") if line.strip())
             first_lines = list(itertools.islice(lines, 2))
         return len(first_lines) < (1 if self._structure.get("header") is False else 2)
 

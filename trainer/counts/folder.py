@@ -29,7 +29,7 @@ from trainer.version import VERSION
 FORMAT = "octweb-counts"
 RECORD = "counts.json"
 NUMBERS = "counts.npz"
-MOST_RECORD = 64_000_000  # limit on the bytes of counts.json
+MAX_RECORD_BYTES = 64_000_000  # limit on the bytes of counts.json
 MOST_NUMBERS = 100_000_000  # limit on the counts over all classes and folds
 
 
@@ -325,9 +325,9 @@ def read_record(path: str | Path) -> dict[str, Any]:
     """Read `counts.json` by its own path or its folder's; raise DataError or OSError."""
     path = Path(path)
     path = path / RECORD if path.is_dir() else path
-    if path.stat().st_size > MOST_RECORD:
+    if path.stat().st_size > MAX_RECORD_BYTES:
         raise DataError(
-            f"'{path.name}' is larger than the limit of {MOST_RECORD // 10**6} MB. Give the counts.json of a count."
+            f"'{path.name}' is larger than the limit of {MAX_RECORD_BYTES // 10**6} MB. Give the counts.json of a count."
         )
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

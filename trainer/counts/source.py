@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trainer.data.formats.raw import RawTable
 
-PIECE = 1 << 18  # rows per piece
+PIECE_ROWS = 1 << 18  # rows per piece
 
 
 @dataclass(frozen=True, kw_only=True)

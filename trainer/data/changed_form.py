@@ -16,19 +16,19 @@ from trainer.data.parsing.alike import spelling_key
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import MISSING_CATEGORY
 
-FEWEST = 8  # with fewer numbers, no factor is proposed
-STRANGE = 0.5  # a column has changed its form only if at least this share of its cells is strange
-FITTING = 0.95  # a proposal must explain at least this share of the cells
+MIN_NUMBERS = 8  # with fewer numbers, no factor is proposed
+MIN_STRANGE_SHARE = 0.5  # a column has changed its form only if at least this share of its cells is strange
+MIN_FITTING_SHARE = 0.95  # a proposal must explain at least this share of the cells
 # the middle 90 % must fill at least this part of the training range, because a tiny factor would fit anything
 SPREAD = 0.2
 SPREAD_SHIFTED = 0.35  # the same for conversions with an offset, which drifting values fit more easily
 PLAIN_WORTH = 0.9  # a power of ten is preferred if its fit is at least this share of the best fit
-PART = 0.1  # a part in another unit must have at least this share of the numbers
+MIN_PART_SHARE = 0.1  # a part in another unit must have at least this share of the numbers
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 ALIKE = 0.2  # two parts have the same spread if these quantiles differ by at most this part of the training range
 MOST_WORDS = 200  # with more distinct unknown words, no recoding is proposed
 NAMED = 3  # a sentence names at most this many pairs of words
-SAMPLE = 20_000  # at most this many numbers of a column are examined
+MAX_SAMPLED_NUMBERS = 20_000  # at most this many numbers of a column are examined
 
 POWERS = tuple(10.0**k for k in (-3, 3, -2, 2, -1, 1, -6, 6))  # ordered by how likely they are
 UNITS: tuple[tuple[float, str], ...] = (
@@ -178,9 +178,9 @@ def propose_factor(
         numbers = numbers[~np.isin(numbers, tuple(codes))]
     outside = (numbers < low) | (numbers > high)
     strange = int(outside.sum())
-    if len(numbers) < FEWEST or not strange or not high > low:
+    if len(numbers) < MIN_NUMBERS or not strange or not high > low:
         return None
-    whole = _whole_column(column, numbers, outside, low, high) if strange >= STRANGE * len(numbers) else None
+    whole = _whole_column(column, numbers, outside, low, high) if strange >= MIN_STRANGE_SHARE * len(numbers) else None
     return whole or _part_of_column(column, numbers, outside, low, high)
 
 
@@ -190,14 +190,14 @@ def _part_of_column(
     """Return the power of ten that makes the numbers outside the range spread like those inside; None without one."""
     inner = numbers[~outside]
     outer = numbers[outside]
-    if min(len(inner), len(outer)) < FEWEST or len(outer) < PART * len(numbers):
+    if min(len(inner), len(outer)) < MIN_NUMBERS or len(outer) < MIN_PART_SHARE * len(numbers):
         return None
     places = np.quantile(inner, QUANTILES)
     if places[-1] - places[0] < SPREAD * (high - low):
         return None
     for factor in POWERS:
         converted = outer * factor
-        fits = ((converted >= low) & (converted <= high)).mean() >= FITTING
+        fits = ((converted >= low) & (converted <= high)).mean() >= MIN_FITTING_SHARE
         if fits and np.abs(np.quantile(converted, QUANTILES) - places).max() <= ALIKE * (high - low):
             return ChangedForm(
                 column=column, strange=len(outer), cells=len(numbers), factor=factor, stays=(low, high),
@@ -218,7 +218,7 @@ def _whole_column(column: str, numbers: FloatArray, outside: BoolArray, low: flo
         spread = SPREAD_SHIFTED if reading.offset else SPREAD
         return (
             filled_share
-            if ((converted >= low) & (converted <= high)).mean() >= FITTING and filled_share >= spread
+            if ((converted >= low) & (converted <= high)).mean() >= MIN_FITTING_SHARE and filled_share >= spread
             else 0.0
         )
 
@@ -255,7 +255,7 @@ def propose_words(column: str, unknown: Mapping[str, int], cells: int, categorie
         a different one, by their beginning or meaning.
     """
     strange = sum(unknown.values())
-    if not strange or strange < STRANGE * cells or len(unknown) > MOST_WORDS:
+    if not strange or strange < MIN_STRANGE_SHARE * cells or len(unknown) > MOST_WORDS:
         return None
     categories_by_key = {spelling_key(name): name for name in categories if name != MISSING_CATEGORY}
     meanings: dict[str, str] = {}
@@ -264,7 +264,7 @@ def propose_words(column: str, unknown: Mapping[str, int], cells: int, categorie
         if len(candidates) == 1:
             meanings[word] = candidates[0]
     explained = sum(unknown[word] for word in meanings)
-    if explained < FITTING * strange or len(set(meanings.values())) < len(meanings):
+    if explained < MIN_FITTING_SHARE * strange or len(set(meanings.values())) < len(meanings):
         return None
     return ChangedForm(column=column, strange=strange, cells=cells, words=meanings)
 
@@ -288,8 +288,8 @@ class WatchedColumn:
 
     def add_numbers(self, values: FloatArray) -> None:
         """Add numbers until the sample is full."""
-        if self.kept < SAMPLE:
-            self.numbers.append(values[: SAMPLE - self.kept].copy())
+        if self.kept < MAX_SAMPLED_NUMBERS:
+            self.numbers.append(values[: MAX_SAMPLED_NUMBERS - self.kept].copy())
             self.kept += len(self.numbers[-1])
 
     def add_words(self, unknown: Mapping[str, int], cells: int) -> None:

@@ -14,8 +14,8 @@ from trainer.dtypes import CountArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema, distinct_bits
 from trainer.tree.nodes import Tree
 
-LINE = 8  # number of float64 values in a cache line
-SAMPLE = 1000  # number of values that are tried before all others
+CACHE_LINE_VALUES = 8  # number of float64 values in a cache line
+SAMPLED_VALUES = 1000  # number of values that are tried before all others
 MOST_DECIMALS = 12  # columns with more decimals count as continuous
 CONTINUOUS = MOST_DECIMALS + 1  # value of `decimals` in a model file if a column is continuous
 
@@ -49,8 +49,8 @@ def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[Colu
 
 def _columns_of(matrix: FloatArray) -> Iterator[FloatArray]:
     """Yield the columns, copied in groups of a cache line."""
-    for first in range(0, matrix.shape[1], LINE):
-        yield from np.ascontiguousarray(matrix[:, first : first + LINE].T)
+    for first in range(0, matrix.shape[1], CACHE_LINE_VALUES):
+        yield from np.ascontiguousarray(matrix[:, first : first + CACHE_LINE_VALUES].T)
 
 
 def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
@@ -189,7 +189,7 @@ def _median_of_few(values: FloatArray, rows: CountArray) -> float:
 def decimals_of(values: FloatArray) -> int | None:
     """Return the fewest decimals, at most 12, that write every value exactly; None if none do."""
     most = float(np.abs(values).max())
-    if most < 2**53 and _fewest_decimals(np.unique(values[:SAMPLE]), most) is None:
+    if most < 2**53 and _fewest_decimals(np.unique(values[:SAMPLED_VALUES]), most) is None:
         return None  # one value with too many decimals decides, so the others need no sort
     return _fewest_decimals(np.unique(values), most)
 

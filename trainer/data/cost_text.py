@@ -15,7 +15,7 @@ from trainer.errors import ParameterError
 NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
 TERM = re.compile(rf"(?P<factor>{NUMBER.pattern})\s*\*\s*(?P<column>.+)", re.ASCII | re.DOTALL)
 FORM = "Write 'bad>good=5' for a number, or 'good>bad=0.2*amount' for a column times a number"
-MOST_UNIT = 20  # limit on the characters of a unit
+MAX_UNIT_CHARACTERS = 20  # limit on the characters of a unit
 
 
 Given = dict[tuple[str, str], str]
@@ -41,7 +41,7 @@ def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | 
     if not text:
         if unit:
             raise ParameterError(
-                {"cost_unit": f"the unit '{unit[:MOST_UNIT]}' needs costs. Give costs, or remove the unit."}
+                {"cost_unit": f"the unit '{unit[:MAX_UNIT_CHARACTERS]}' needs costs. Give costs, or remove the unit."}
             )
         return None
     if text == EACH_ROW:
@@ -58,10 +58,10 @@ def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | 
 
 
 def _checked_unit(unit: str) -> str:
-    if len(unit) > MOST_UNIT:
+    if len(unit) > MAX_UNIT_CHARACTERS:
         raise ParameterError(
             {
-                "cost_unit": f"the unit '{unit[:40]}' has {len(unit)} characters, but at most {MOST_UNIT} are possible. Shorten it."
+                "cost_unit": f"the unit '{unit[:40]}' has {len(unit)} characters, but at most {MAX_UNIT_CHARACTERS} are possible. Shorten it."
             }
         )
     return unit

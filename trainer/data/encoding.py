@@ -23,7 +23,7 @@ from trainer.tree.numbers import decimal_text, middle
 from trainer.tree.splits import Interval, Missing, Split, Subset, Threshold
 from trainer.tree.splits.base import EMPTY, VALUE
 
-MOST_CELLS = 50_000_000  # limit on rows × features with all thresholds
+MAX_CELLS = 50_000_000  # limit on rows × features with all thresholds
 
 
 class Scheme(StrEnum):
@@ -455,7 +455,7 @@ def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
     """Raise DataError if all thresholds of the numeric columns would take too many cells."""
     numeric = (column for column in table.columns if column.kind is ColumnKind.NUMERIC)
     questions = sum(max(len(_distinct_values(column, weights)) - 1, 0) for column in numeric)
-    if questions * len(table) > MOST_CELLS:
+    if questions * len(table) > MAX_CELLS:
         raise DataError(
             f"All thresholds give {questions:,} questions about {len(table):,} rows, which is too many. "
             "Set 'binarise' to quantile-thresholds and choose 'bins'."

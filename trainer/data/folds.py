@@ -18,7 +18,7 @@ MOST_FOLDS = 50
 # characters that encode folds in a model file
 SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 NO_FOLD = "-"  # encodes a row that is in no fold
-MOST_HELD_OUT = 0.9  # largest share of rows that may be held out
+MAX_HELD_OUT_SHARE = 0.9  # largest share of rows that may be held out
 TRAINS = "0"
 HELD_OUT = "1"
 SET_ASIDE = "2"  # encodes a row that neither trains nor is held out, such as an earlier row of a held-out group
@@ -282,8 +282,8 @@ def held_out_of(members: int, share: float) -> int:
 def check_evaluation(test_share: float, folds: int, rows: int) -> None:
     """Raise ParameterError unless the share and the number of folds (0: none) are possible for `rows` rows."""
     errors = {}
-    if not 0 <= test_share <= MOST_HELD_OUT:
-        errors["test_share"] = f"must lie between 0 and {MOST_HELD_OUT:g}. It is {test_share:g}."
+    if not 0 <= test_share <= MAX_HELD_OUT_SHARE:
+        errors["test_share"] = f"must lie between 0 and {MAX_HELD_OUT_SHARE:g}. It is {test_share:g}."
     if folds and not 2 <= folds <= min(MOST_FOLDS, rows):
         errors["folds"] = f"must be 0 or from 2 to {min(MOST_FOLDS, rows)}. It is {folds}."
     if errors:

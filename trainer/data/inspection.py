@@ -60,7 +60,7 @@ SPREADSHEET_DAYS = (10_000, 60_000)  # the days 1927-05-18 to 2064-04-08
 RANGE = re.compile(r"([0-9]{1,9}) ?[-–] ?([0-9]{1,9})")
 # phone numbers, long postal codes and addresses of computers; times that begin with a year are none of these
 DIGIT_GROUPS = re.compile(r"(?!(19|20)[0-9]{2})(?=(.*[0-9]){9})[+(]*[0-9][0-9 ()/.-]*|[0-9]{1,3}(\.[0-9]{1,3}){3}")
-MOST_STRAY = 20  # with more different words among numbers, no remedy is proposed
+MAX_STRAY_WORDS = 20  # with more different words among numbers, no remedy is proposed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,7 +327,7 @@ def _words_among_numbers(table: InspectedTable) -> Iterable[IntakeFinding]:
         stray = stray_words(Cells.of(table.raw.column(guess.name)))
         if stray is None:
             continue
-        few = len(stray.words) <= MOST_STRAY
+        few = len(stray.words) <= MAX_STRAY_WORDS
         yield IntakeFinding(
             kind="words_among_numbers",
             column=guess.name,
@@ -364,7 +364,7 @@ def _words_among_dates(table: InspectedTable) -> Iterable[IntakeFinding]:
             severity=HIGH,
             figure=f"{dates:,} of {sum(words.values()):,} values are dates ({form}), but not {_named(odd, words)}",
             sentence="A few words turn a column of dates into categories.",
-            mend={"column": guess.name, "missing": odd} if len(odd) <= MOST_STRAY else {},
+            mend={"column": guess.name, "missing": odd} if len(odd) <= MAX_STRAY_WORDS else {},
             if_nothing="Each date is a category: a tree cannot ask whether it is early or late, and a new date is unknown.",
         )
 

@@ -20,9 +20,9 @@ from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.numbers import percent_text
 
 FEWEST_ROWS = 20  # required number of rows with both dates
-NOT_BEFORE = 0.98  # the date must be equal or later in at least this share of these rows
-LATER = 0.5  # the date must be later in at least this share of these rows
-LEFT_ERRORS = 0.5  # the date must leave at most this share of the baseline's errors
+MIN_NOT_BEFORE_SHARE = 0.98  # the date must be equal or later in at least this share of these rows
+MIN_LATER_SHARE = 0.5  # the date must be later in at least this share of these rows
+MIN_LEFT_ERROR_SHARE = 0.5  # the date must leave at most this share of the baseline's errors
 WORDS_OF_ENDS = re.compile(
     r"(?:^|[\W_])(?:outcome|closed|closing|ended?|paid|payment|default|discharged?|death|died|cancel\w*|churn\w*|resolved|"
     r"decision|decided|exit|terminat\w*|returned|settled|completed|ende|austritt|bezahlt|entlassung)(?:$|[\W_])",
@@ -98,7 +98,7 @@ def _days(raw: RawTable, reading: ColumnReading, rows: np.ndarray) -> FloatArray
 def _follows(gap: FloatArray) -> bool:
     known_gaps = gap[np.isfinite(gap)]
     return len(known_gaps) >= FEWEST_ROWS and bool(
-        (known_gaps >= 0).mean() >= NOT_BEFORE and (known_gaps > 0).mean() >= LATER
+        (known_gaps >= 0).mean() >= MIN_NOT_BEFORE_SHARE and (known_gaps > 0).mean() >= MIN_LATER_SHARE
     )
 
 
@@ -110,7 +110,7 @@ def _evidence(gap: FloatArray, filled: np.ndarray, codes: CodeArray) -> str:
     }
     base = float(np.bincount(codes).max() / len(codes))
     words, share = max(right.items(), key=lambda pair: pair[1])
-    if base == 1 or 1 - share > LEFT_ERRORS * (1 - base):
+    if base == 1 or 1 - share > MIN_LEFT_ERROR_SHARE * (1 - base):
         return ""
     return f"{words} alone: right on {percent_text(share)}; always the most frequent class: {percent_text(base)}"
 

@@ -12,18 +12,20 @@ from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import Column, ColumnKind, Table
 
 FACTORS = (10.0, 100.0, 1000.0)  # other factors would fit two-peaked columns by chance
-FEWEST = 20  # required numbers in each part
-FEWEST_VALUES = 8  # required distinct numbers in each part; fewer may be codes
+MIN_NUMBERS_PER_PART = 20  # required numbers in each part
+MIN_VALUES_PER_PART = 8  # required distinct numbers in each part; fewer may be codes
 NEAR = 0.1  # the mean logarithms must differ by the factor up to this tolerance
 CLEAR = 0.5  # the parts must have at least this Kolmogorov-Smirnov distance without conversion
 CRITICAL = 1.95  # critical value of the Kolmogorov-Smirnov test at 0.1 %
 WIDEST_GAP = 2.0  # the gap between the parts must be at least this many times the widest gap within them
-REMAINS = 0.5  # beside a straight trend, at least this share of a step must remain
+MIN_REMAINING_STEP = 0.5  # beside a straight trend, at least this share of a step must remain
 UNLIKE = 0.5  # if the mean logarithms of the other categories differ by this much, one category may differ by chance
-SORTED = 0.8  # in sorted numbers, rising steps exceed falling ones, or the reverse, by at least this share of the steps
+MIN_SORTED_SHARE = (
+    0.8  # in sorted numbers, rising steps exceed falling ones, or the reverse, by at least this share of the steps
+)
 MOST_LEVELS = 10  # limit on the categories of a column that may separate the units
 MOST_PARTS = 100  # limit on the categories that are examined in a table
-SAMPLE = 20_000  # limit on the rows that are compared
+MAX_COMPARED_ROWS = 20_000  # limit on the rows that are compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ def mixed_units(table: Table) -> Iterator[MixedUnit]:
         if column.schema.special:
             compared &= ~np.isin(column.values, column.schema.special)
         rows = compared.nonzero()[0]
-        if len(rows) < 2 * FEWEST:
+        if len(rows) < 2 * MIN_NUMBERS_PER_PART:
             continue
         logs = np.log10(column.values[rows])
         if (mixed := _in_parts(column, table, rows, logs, levels)) is not None:
@@ -131,24 +133,24 @@ def _largest_shift(logs: FloatArray) -> int:
 def _rises_steadily(logs: FloatArray, after: BoolArray) -> bool:
     """Return whether the numbers are sorted, or a straight trend explains most of the step to the last rows, `after`."""
     steps = np.sign(np.diff(logs))
-    if abs(steps.sum()) >= SORTED * np.count_nonzero(steps):
+    if abs(steps.sum()) >= MIN_SORTED_SHARE * np.count_nonzero(steps):
         return True
     trend = np.linspace(-1, 1, len(logs))
     step = np.linalg.lstsq(np.column_stack([np.ones(len(logs)), trend, after]), logs)[0][2]
-    return bool(step / (logs[after].mean() - logs[~after].mean()) < REMAINS)
+    return bool(step / (logs[after].mean() - logs[~after].mean()) < MIN_REMAINING_STEP)
 
 
 def _others_alike(logs: FloatArray, codes: FloatArray, code: int) -> bool:
     """Return whether the mean numbers of the other categories are about the same."""
     others = [logs[codes == other] for other in np.unique(codes[~np.isnan(codes)]) if other != code]
-    means = [part.mean() for part in others if len(part) >= FEWEST_VALUES]
+    means = [part.mean() for part in others if len(part) >= MIN_VALUES_PER_PART]
     return not means or bool(np.ptp(means) < UNLIKE)
 
 
 def _factor(logs: FloatArray, part: BoolArray) -> float | None:
     """Return the factor by which the numbers of a part differ from the others; None if they differ in another way."""
     size = int(part.sum())
-    if min(size, len(logs) - size) < FEWEST:
+    if min(size, len(logs) - size) < MIN_NUMBERS_PER_PART:
         return None
     shift = float(logs[part].mean() - logs[~part].mean())
     factors = [f for f in FACTORS if abs(abs(shift) - math.log10(f)) <= NEAR]
@@ -157,7 +159,7 @@ def _factor(logs: FloatArray, part: BoolArray) -> float | None:
     step = math.copysign(math.log10(factors[0]), shift)
     inside = _sample(logs[part])
     others = _sample(logs[~part])
-    if min(len(np.unique(inside)), len(np.unique(others))) < FEWEST_VALUES:
+    if min(len(np.unique(inside)), len(np.unique(others))) < MIN_VALUES_PER_PART:
         return None
     critical = CRITICAL * math.sqrt((len(inside) + len(others)) / (len(inside) * len(others)))
     alike = _distance(inside - step, others) <= critical and _distance(inside, others) >= CLEAR
@@ -165,7 +167,7 @@ def _factor(logs: FloatArray, part: BoolArray) -> float | None:
 
 
 def _sample(values: FloatArray) -> FloatArray:
-    step = -(-len(values) // SAMPLE)
+    step = -(-len(values) // MAX_COMPARED_ROWS)
     return np.sort(values[::step])
 
 

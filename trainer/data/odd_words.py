@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 EXAMPLES = 3  # number of words that a note quotes
-LONGEST_EXAMPLE = 40  # characters
+MAX_EXAMPLE_CHARACTERS = 40  # characters
 
 WordCounts = dict[str, Counter[str]]  # for each column, the number of cells with each word
 
@@ -72,4 +72,4 @@ def _unfit_note(column: str, words: Mapping[str, int]) -> str:
 
 
 def _examples(words: Mapping[str, int]) -> str:
-    return ", ".join(repr(word[:LONGEST_EXAMPLE]) for word in list(words)[:EXAMPLES])
+    return ", ".join(repr(word[:MAX_EXAMPLE_CHARACTERS]) for word in list(words)[:EXAMPLES])

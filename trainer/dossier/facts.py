@@ -43,7 +43,7 @@ FORMAT = "octweb-dossier"
 FORMAT_VERSION = 1
 # packages that a training or a dossier uses, if they are installed
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "pyarrow", "highspy", "pyscipopt", "gurobipy", "Django")
-GROUPED = 6  # rows are grouped by at most this many of the most used columns
+MAX_GROUPING_COLUMNS = 6  # rows are grouped by at most this many of the most used columns
 RESTRICTIONS = {p.name for p in CONSTRAINTS} | {"min_leaf", "max_card", "forbidden", "wish", "wishes"}
 
 
@@ -95,7 +95,7 @@ def dossier(
     _refuse_refuted(findings)
     file = read_model(model)
     rows = rows_of(file, data, limits=limits)
-    columns = measures.group_columns(rows, groups, GROUPED)
+    columns = measures.group_columns(rows, groups, MAX_GROUPING_COLUMNS)
     part = "unseen" if len(rows.unseen) else "training"
     return {
         "format": FORMAT,

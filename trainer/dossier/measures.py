@@ -12,7 +12,7 @@ from trainer.data.profile import row_groups
 from trainer.dossier.rows import DossierRows
 from trainer.errors import DataError
 from trainer.evaluate.curves import brier, curve
-from trainer.evaluate.groups import FEWEST
+from trainer.evaluate.groups import MIN_GROUP_ROWS
 from trainer.evaluate.intervals import of_rows
 from trainer.training.metrics import unseen_accuracy
 from trainer.tree.nodes import tree_from_json
@@ -125,11 +125,11 @@ def _by_column(rows: DossierRows, at: np.ndarray, column: str) -> dict[str, Any]
     small = 0
     for k, label in enumerate(labels):
         group_rows = at[codes == k]
-        if len(group_rows) < FEWEST:
+        if len(group_rows) < MIN_GROUP_ROWS:
             small += len(group_rows) > 0
             continue
         groups.append({"group": label, **_group(rows, group_rows)})
-    return {"column": column, "groups": groups, "small_groups": small, "fewest_rows": FEWEST}
+    return {"column": column, "groups": groups, "small_groups": small, "fewest_rows": MIN_GROUP_ROWS}
 
 
 def _group(rows: DossierRows, group_rows: np.ndarray) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from trainer.errors import ParameterError
 from trainer.tree.describe import counted_words, number_text
 from trainer.tree.numbers import MINUS
 
-MOST_REASON = 500  # limit on the characters of a reason
+MAX_REASON_CHARACTERS = 500  # limit on the characters of a reason
 # matches only the sign before the number at the end of a question, because a column's name may contain the same sign
 AT_MOST = re.compile(r" <= (-?)(?=[\d.][\d.eE+-]*$)")
 
@@ -54,10 +54,10 @@ def check_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str
             raise ParameterError(
                 {"reasons": f"there is no wish '{wish[:120]}' for this reason. Write the wish as it was given."}
             )
-        if not words or len(words) > MOST_REASON:
+        if not words or len(words) > MAX_REASON_CHARACTERS:
             raise ParameterError(
                 {
-                    "reasons": f"the reason for '{wish[:120]}' has {len(words)} characters. Write 1 to {MOST_REASON} characters."
+                    "reasons": f"the reason for '{wish[:120]}' has {len(words)} characters. Write 1 to {MAX_REASON_CHARACTERS} characters."
                 }
             )
         out[wish.strip()] = words

@@ -13,7 +13,7 @@ from trainer.tree.numbers import number_text, shortest_between
 MOST = 12
 QUARTERS = 4
 GAP = "\x1a"  # a control character that replaces an empty cell while categories are counted
-FEWEST = 30  # smaller groups are left out, because their shares are too uncertain
+MIN_GROUP_ROWS = 30  # smaller groups are left out, because their shares are too uncertain
 
 
 def group_rows(chosen: np.ndarray, ranks: Sequence[str] = ()) -> tuple[list[str], np.ndarray]:
@@ -45,7 +45,7 @@ def _cuts(known: np.ndarray, distinct: np.ndarray) -> np.ndarray:
     for parts in range(QUARTERS, 1, -1):
         quantiles = np.quantile(known, np.arange(1, parts) / parts)
         cuts = np.unique([_shortest_cut(float(q), distinct) for q in quantiles])
-        if np.bincount(np.searchsorted(cuts, known, side="left")).min() >= FEWEST:
+        if np.bincount(np.searchsorted(cuts, known, side="left")).min() >= MIN_GROUP_ROWS:
             break
     return cuts
 

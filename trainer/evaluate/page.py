@@ -15,7 +15,7 @@ from trainer.evaluate import StudyReport
 from trainer.evaluate.tables import MEASURES, sentence
 from trainer.tree.render.palette import COLOURS, SHAPES, axis, escape, frame
 
-ROW = 26  # height of a data set's row in pixels
+ROW_PIXELS = 26  # height of a data set's row in pixels
 HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Comparison of methods</title><style>
@@ -81,7 +81,7 @@ def measure_figure(report: StudyReport, variants: Sequence[str], measure: str) -
         "seconds": "induction time of a fold, seconds",
     }
     layout = frame(
-        height=110 + ROW * len(datasets),
+        height=110 + ROW_PIXELS * len(datasets),
         margin={"l": 160, "r": 24, "t": 40, "b": 48},
         xaxis=axis(titles[measure], **({} if measure == "accuracy" else {"type": "log", "dtick": 1})),
         yaxis=axis("", categoryorder="array", categoryarray=[escape(d) for d in datasets]),

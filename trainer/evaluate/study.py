@@ -38,7 +38,7 @@ from trainer.training.run import TrainRequest, TrainResult, nodes_of_fold, train
 from trainer.training.warm_up import warm
 from trainer.tree.nodes import Tree
 
-LONGEST = 1 << 20  # limit on the bytes of a record
+MAX_RECORD_BYTES = 1 << 20  # limit on the bytes of a record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,7 +314,7 @@ def _append(path: Path, record: FoldRecord) -> None:
     """Append one line; first remove a half-written line, which an interruption leaves."""
     with path.open("ab+") as stream:
         size = stream.seek(0, 2)
-        back = min(size, LONGEST)
+        back = min(size, MAX_RECORD_BYTES)
         stream.seek(size - back)
         stream.truncate(size - back + stream.read(back).rfind(b"\n") + 1)
         stream.write((json.dumps(asdict(record), allow_nan=False) + "\n").encode())
@@ -516,7 +516,7 @@ def _goal_record(result: TrainResult, matrix: FloatArray, codes: np.ndarray, wei
 def _tree_record(tree: Tree) -> list[dict[str, Any]]:
     """Return the nodes of a tree; empty if they do not fit into a record."""
     nodes = nodes_of_fold(tree)
-    return nodes if len(json.dumps(nodes)) <= LONGEST // 2 else []
+    return nodes if len(json.dumps(nodes)) <= MAX_RECORD_BYTES // 2 else []
 
 
 def _correct(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> int:

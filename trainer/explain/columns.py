@@ -21,7 +21,7 @@ from trainer.explain.statistics import cost_source, with_costs
 from trainer.explain.words import short_flip_text, step_text
 from trainer.tree.nodes import Tree
 
-PIECE = 5_000  # texts of this many rows are in memory at a time, which takes some megabytes
+PIECE_ROWS = 5_000  # texts of this many rows are in memory at a time, which takes some megabytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class ExplainedColumns:
         ("flip_proved", pa.bool_()),
         ("no_flip", pa.string()),
     )
-    piece = PIECE
+    piece = PIECE_ROWS
 
     def __init__(self, tree: Tree, wishes: ExplainOptions) -> None:
         allowed = permissions(tree.schema, wishes.change)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.data.changed_form import PART, ChangedForm, WatchedColumn, propose_factor, propose_words
+from trainer.data.changed_form import MIN_PART_SHARE, ChangedForm, WatchedColumn, propose_factor, propose_words
 from trainer.data.reader import UNKNOWN_CODE, outside_words
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
@@ -243,11 +243,11 @@ def _many_outside(tree: Tree, matrix: FloatArray) -> bool:
     inside = ((cells >= low) & (cells <= high)).sum(axis=0)
     if any(tree.schema[j].special for j, _ in ranged):
         return True  # special codes may look like values outside the range; only the full examination excludes them
-    if not (inside <= (1 - PART) * len(cells)).any():
+    if not (inside <= (1 - MIN_PART_SHARE) * len(cells)).any():
         return False
     # empty cells are neither inside nor outside the range
     outside = ((cells < low) | (cells > high)).sum(axis=0)
-    return bool(((outside >= PART * (inside + outside)) & (outside > 0)).any())
+    return bool(((outside >= MIN_PART_SHARE * (inside + outside)) & (outside > 0)).any())
 
 
 def _has_words(proposals: Sequence[ChangedForm]) -> bool:

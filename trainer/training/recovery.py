@@ -24,7 +24,7 @@ NOTE = (
     "The training process was killed. The tree is the last one that it reported, counted again on the rows. "
     "The bound is the last one that it reported."
 )
-SAME = 1e-9  # objectives that differ by less are equal
+OBJECTIVE_TOLERANCE = 1e-9  # objectives that differ by less are equal
 UNPROVED = "whether the search would have agreed, since it was killed"
 
 
@@ -76,7 +76,7 @@ def solution_from_progress(method: Method, problem: Problem, settings: Settings,
         raise SolverError(
             "The best tree could not be recovered: its columns are not those of the table. Give the file of the training."
         ) from error
-    if left.worth is not None and abs(problem.objective(problem.tree(draft)) - left.worth) > SAME:
+    if left.worth is not None and abs(problem.objective(problem.tree(draft)) - left.worth) > OBJECTIVE_TOLERANCE:
         raise SolverError(
             "The best tree could not be recovered: it was never saved and differs from the start tree. Train again."
         )

@@ -18,7 +18,7 @@ NARROW = 30  # letters that fit beside the words that save the threshold
 LOWER = 0.24
 UPPER = 0.43
 HEIGHT = 308  # pixels, with one line for the legend
-LESS = 12  # pixels of the top margin that are free, because both headings are short here
+FREE_TOP_PIXELS = 12  # pixels of the top margin that are free, because both headings are short here
 NUMBERS = 0.08  # share of the height that the tick labels take
 
 
@@ -51,7 +51,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
     titled = layout["xaxis"] | {"title": {"text": ""}, "tickfont": {"size": 11}} | below
     changed = {
         "height": HEIGHT,
-        "margin": layout["margin"] | {"t": layout["margin"]["t"] - LESS, "b": 24},
+        "margin": layout["margin"] | {"t": layout["margin"]["t"] - FREE_TOP_PIXELS, "b": 24},
         "xaxis": titled | {"anchor": "y"},
         "yaxis": layout["yaxis"] | {"domain": [UPPER, 1], "tickfont": {"size": 11}},
         "yaxis2": _wrong_axis(costs),

@@ -10,7 +10,7 @@ from django.utils.text import slugify
 
 from octweb.registry.models import Family
 
-MAX_SLUG = 90  # characters; the model field also has space for a suffix
+MAX_SLUG_CHARACTERS = 90  # characters; the model field also has space for a suffix
 
 
 def lock_family(owner: Any, name: str) -> Family:
@@ -18,7 +18,7 @@ def lock_family(owner: Any, name: str) -> Family:
 
     If the name is public for another user, it gets a suffix. Call this in a transaction.
     """
-    slug = slugify(name)[:MAX_SLUG].strip("-") or "model"
+    slug = slugify(name)[:MAX_SLUG_CHARACTERS].strip("-") or "model"
     for suffix in count(1):
         name_with_suffix = _add_suffix(slug, suffix)
         if not Family.objects.filter(name=name_with_suffix, public=True).exclude(owner=owner).exists():

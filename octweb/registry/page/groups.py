@@ -11,7 +11,7 @@ from octweb.registry.page.scene import ModelScene
 from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.cells import Cells
 from trainer.errors import DataError
-from trainer.evaluate.groups import FEWEST, group_rows
+from trainer.evaluate.groups import MIN_GROUP_ROWS, group_rows
 from trainer.table import ColumnKind
 from trainer.tree.render.palette import swatch
 
@@ -50,11 +50,17 @@ def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
     small = 0
     for k, label in enumerate(labels):
         rows = at[codes == k]
-        if len(rows) < FEWEST:
+        if len(rows) < MIN_GROUP_ROWS:
             small += 1
             continue
         rows_by_group.append(_group(scene, label, rows, classes))
-    return {"column": column, "asked": record["asked"], "groups": rows_by_group, "small": small, "fewest": FEWEST}
+    return {
+        "column": column,
+        "asked": record["asked"],
+        "groups": rows_by_group,
+        "small": small,
+        "fewest": MIN_GROUP_ROWS,
+    }
 
 
 def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
 from trainer.tree.render.palette import swatch
 
-MOST_PREDICTED = 10  # maximum number of files that the mode "Use" lists
+MAX_LISTED_FILES = 10  # maximum number of files that the mode "Use" lists
 # the map is shown from this number of leaves on; a full tree of depth 4 has one less, and larger trees may begin
 # collapsed
 MAP_FROM = 17
@@ -142,7 +142,7 @@ def _use(scene: ModelScene) -> dict[str, Any]:
         "formats": FORMATS,
         "used": [scene.tree.schema[j].name for j in scene.tree.used_columns],
         "columns": len(scene.tree.schema),
-        "predicted": model.predictions.visible_to(scene.user).order_by("-created")[:MOST_PREDICTED],
+        "predicted": model.predictions.visible_to(scene.user).order_by("-created")[:MAX_LISTED_FILES],
         **try_context(scene, example),
     }
 

@@ -13,7 +13,7 @@ from octweb.registry.page.scene import ModelScene
 from trainer.registry import editable_ids
 from trainer.tree.render.palette import swatch
 
-HARDLY = 0.005  # share of a node's rows; a smaller change in misclassified rows counts as none
+NEGLIGIBLE_SHARE = 0.005  # share of a node's rows; a smaller change in misclassified rows counts as none
 MOST_NAMED = 6  # with more classes, a picture has no legend, because the tree next to it names them
 
 
@@ -59,7 +59,7 @@ def similar_thresholds(cut_costs: CutCosts) -> dict[str, Any] | None:
     more = cut_costs.wrong - cut_costs.now
     if not 0 <= at < len(more):
         return None
-    costly = np.flatnonzero(np.abs(more) > max(1, int(HARDLY * cut_costs.rows)))
+    costly = np.flatnonzero(np.abs(more) > max(1, int(NEGLIGIBLE_SHARE * cut_costs.rows)))
     first = int(costly[costly < at].max(initial=-1)) + 1
     last = int(costly[costly > at].min(initial=len(more))) - 1
     if first == last:

@@ -30,7 +30,7 @@ APIS = ("", "v1", "v2", "invocations", "file")  # indexed by the API number in a
 SUBJECT_HEADER = "Octweb-Subject"
 SUBJECT_KEY = "HTTP_OCTWEB_SUBJECT"
 REQUEST_KEY = "HTTP_X_REQUEST_ID"
-MAX_SUBJECT = 64  # characters
+MAX_SUBJECT_CHARACTERS = 64  # characters
 MAX_NAME = 120
 # SHA-256 and id of the model, first id, ns since 1970, index in APIS, length of the texts
 ROWS_HEAD = struct.Struct("<32s16s16sqBH")
@@ -248,8 +248,10 @@ def subject_digest(subject: str) -> str:
     The reference itself is not stored.
     """
     subject = subject.strip()
-    if not 0 < len(subject) <= MAX_SUBJECT:
-        words = f"The reference has {len(subject)} characters; a reference to a person has 1 to {MAX_SUBJECT}."
+    if not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS:
+        words = (
+            f"The reference has {len(subject)} characters; a reference to a person has 1 to {MAX_SUBJECT_CHARACTERS}."
+        )
         raise ValidationError({SUBJECT_HEADER: words})
     return salted_hmac("octweb.decisions.subject", subject, algorithm="sha256").hexdigest()
 

@@ -36,7 +36,9 @@ TYPES = (
     pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal,
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
 )  # fmt: skip
-MAX_LINE = 1_000_000  # bytes of one CSV line; the cells of a longer line would take far more memory than their text
+MAX_LINE_BYTES = (
+    1_000_000  # bytes of one CSV line; the cells of a longer line would take far more memory than their text
+)
 
 
 def predict_columns(model: TreeModel, columns: Any) -> Predictions:
@@ -76,8 +78,10 @@ def check_rows(n: int) -> None:
 def predict_csv(model: TreeModel, content: bytes) -> Predictions:
     """Predict the rows of a CSV text with a header line. Raises DataError, with line numbers, and BodyTooLarge."""
     check_rows(max(content.count(b"\n"), content.count(b"\r")) - 1)
-    if _longest_line(content) > MAX_LINE:
-        raise BodyTooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes. Check its quotes and line ends.")
+    if _longest_line(content) > MAX_LINE_BYTES:
+        raise BodyTooLarge(
+            f"A line of the CSV text is longer than {MAX_LINE_BYTES:,} bytes. Check its quotes and line ends."
+        )
     limits = ReadLimits(rows=settings.MAX_PREDICT_ROWS, columns=settings.MAX_COLUMNS)
     return _predict(model, read_csv(content, limits=limits))
 

@@ -22,7 +22,7 @@ from trainer.data.reader import empty_cell_notes
 from trainer.prediction.form_report import outside_notes
 from trainer.prediction.output_file import CsvWriter, Piece
 
-MAX_HEADER = 1_000  # characters of the header with notes
+MAX_HEADER_CHARACTERS = 1_000  # characters of the header with notes
 
 
 def column_names(classes: tuple[str, ...]) -> list[str]:
@@ -70,7 +70,7 @@ def _shorten_notes(notes: list[str]) -> str:
     """Return a JSON list of the notes that fit into a header. If some do not fit, the last entry counts them."""
     text = json.dumps(notes)
     count = len(notes)
-    while len(text) > MAX_HEADER and count:
+    while len(text) > MAX_HEADER_CHARACTERS and count:
         count -= 1
         text = json.dumps([*notes[:count], f"and {len(notes) - count:,} more."])
     return text

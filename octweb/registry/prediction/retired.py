@@ -14,7 +14,7 @@ from octweb.core.problems import Gone
 from octweb.core.tally import ModelTally
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.prediction.predictions import tally_of
-from octweb.registry.prediction.recording import MAX_SUBJECT, SUBJECT_HEADER, RecordedCall, call_of
+from octweb.registry.prediction.recording import MAX_SUBJECT_CHARACTERS, SUBJECT_HEADER, RecordedCall, call_of
 
 RETIRED_HEADER = "Octweb-Retired"
 RETIRED_HELP = "only in a dry run of a retired model: a note that its answers are not for new decisions"
@@ -29,7 +29,7 @@ SUBJECT_PARAMETER = OpenApiParameter(
     SUBJECT_HEADER,
     str,
     OpenApiParameter.HEADER,
-    description=f"your own reference to the person, at most {MAX_SUBJECT} characters; kept only as a keyed hash, to find and erase records",
+    description=f"your own reference to the person, at most {MAX_SUBJECT_CHARACTERS} characters; kept only as a keyed hash, to find and erase records",
 )
 
 

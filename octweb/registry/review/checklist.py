@@ -23,7 +23,7 @@ from trainer.tree.numbers import THIN, points_text
 
 ChecklistState = Literal["holds", "open", "cannot be said"]
 LISTED_LEAVES = 3  # at most this many weak leaves are named
-QUOTED = 300  # maximum characters of a quoted note
+MAX_QUOTED_CHARACTERS = 300  # maximum characters of a quoted note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +231,7 @@ def _questions(reviewed: ReviewedModel) -> ChecklistItem:
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+    return text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS]}…"
 
 
 def _make_item(key: str, state: ChecklistState, sentence: str, part: str = "") -> ChecklistItem:

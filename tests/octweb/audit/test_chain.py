@@ -103,7 +103,7 @@ def test_a_refused_step_leaves_no_record(reviewed, owner):
     assert audit.end() == before
 
 
-def test_the_history_of_before_is_put_into_the_chain(reviewed, capsys):
+def test_earlier_history_is_added_to_the_chain(reviewed, capsys):
     Record.objects.all().delete()
     Head.objects.all().delete()
     import_module("octweb.registry.migrations.0004_steps_into_the_chain").into_the_chain(apps, None)

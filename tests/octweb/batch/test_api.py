@@ -36,7 +36,7 @@ def post(media, model, client_of, owner):
     return do
 
 
-def test_a_file_is_taken_predicted_and_downloaded(post, work, client_of, owner, cart_document):
+def test_file_is_uploaded_predicted_and_downloaded(post, work, client_of, owner, cart_document):
     made = post(format="parquet")
     assert made.status_code == 201
     body = made.json()
@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_predicted_says_row_and_column(post, work, client_
     assert client_of(owner).get(f"{URL}{job.pk}/result/").status_code == 409
 
 
-def test_who_may_look_and_call(post, media, client_of, model, job, owner, stranger, staff):
+def test_only_permitted_users_may_view_and_call(post, media, client_of, model, job, owner, stranger, staff):
     for path in ("", "result/"):
         assert client_of(stranger).get(f"{URL}{job.pk}/{path}").status_code == 404
         assert client_of().get(f"{URL}{job.pk}/{path}").status_code == 401

@@ -20,7 +20,7 @@ from django.urls import reverse
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.challengers import actions, following, words
-from octweb.challengers.models import COMPARED, Challenge, Difference
+from octweb.challengers.models import ABOVE_ALL_RECORDS, Challenge, Difference
 from octweb.challengers.record import challenger_record, verdicts_by_leaf
 from octweb.challengers.verdicts import Verdicts
 from octweb.core.problems import Conflict, Unprocessable
@@ -194,7 +194,7 @@ def with_outcomes(challenge, label_of):
     return rows
 
 
-def test_odds_speak_for_the_tree_that_was_right(recorded_challenge):
+def test_odds_favour_the_tree_that_was_right(recorded_challenge):
     rows = with_outcomes(recorded_challenge, lambda given, silent, i: silent if i % 8 else given)
     outcomes = record_of(recorded_challenge)["outcomes"]
     n = len(rows)
@@ -517,7 +517,7 @@ def test_records_before_the_end_are_compared_after_it(recorded_challenge, owner)
     assert record_of(recorded_challenge)["rows"] == 8
     Challenge.objects.update(ended_at=now() - following.LATE)
     assert follow() == 0
-    assert Challenge.objects.get().last_number == COMPARED
+    assert Challenge.objects.get().last_number == ABOVE_ALL_RECORDS
     assert not actions.ended_challenges().exists()
 
 
@@ -530,9 +530,9 @@ def test_two_workers_compare_all_records_of_an_ended_challenge(recorded_challeng
     with monkeypatch.context() as patched:
         patched.setattr(following, "ended_challenges", lambda: behind)
         following.follow_due()
-    assert Challenge.objects.get().last_number != COMPARED
+    assert Challenge.objects.get().last_number != ABOVE_ALL_RECORDS
     following.follow_due()
-    assert Challenge.objects.get().last_number == COMPARED
+    assert Challenge.objects.get().last_number == ABOVE_ALL_RECORDS
 
 
 def test_differences_are_drawn_by_day(recorded_challenge, owner, stranger, client_of):

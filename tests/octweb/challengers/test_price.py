@@ -239,7 +239,7 @@ def test_waiting_search_can_be_stopped(recorded, outcomes, owner, client_of):
     assert api.delete(path).status_code == 409
 
 
-def test_monthly_search_is_repeated_until_one_is_not(recorded, outcomes, owner, stranger):
+def test_monthly_search_repeats_until_a_single_one_is_queued(recorded, outcomes, owner, stranger):
     now = datetime.now(UTC)
     first = price.start(owner=owner, model=recorded, days=30, monthly=True)
     later = now + timedelta(days=31)

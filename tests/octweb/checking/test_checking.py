@@ -98,7 +98,7 @@ def test_a_changed_document_is_refuted(trained):
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_the_download_is_all_that_is_needed(trained, client, owner, tmp_path):
+def test_downloaded_bundle_is_sufficient(trained, client, owner, tmp_path):
     model = trained()
     client.force_login(owner)
     answer = client.get(f"/models/{model.pk}/check/files/")
@@ -170,7 +170,7 @@ def test_saved_tree_with_wishes_is_checked_again(trained, owner):
     assert actions.check_doubted() == 0
 
 
-def test_plain_models_are_not_doubted(trained):
+def test_plain_models_have_no_warning(trained):
     model = trained()
     import_module("octweb.registry.migrations.0009_doubt").doubt_wished(apps, None)
     model.refresh_from_db()

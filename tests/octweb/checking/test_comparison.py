@@ -136,7 +136,7 @@ def test_rest_says_that_none_exists(brought, client_of, owner, staff, stranger):
     assert Comparison.objects.count() == 1
 
 
-def test_a_search_that_waits_is_stopped(brought, client_of, client, owner):
+def test_waiting_search_is_stopped(brought, client_of, client, owner):
     model = brought()
     address = f"/api/v1/models/{model.pk}/comparison/"
     api = client_of(owner)

@@ -17,7 +17,7 @@ from octweb.client import connection
 from tests.octweb.client.answers import DATASET, HEAD, RUN, model_of, ok, problem
 
 
-def test_names_are_offered_by_octweb_itself():
+def test_octweb_reexports_the_names():
     assert octweb.Client is api.Client
     assert "Client" in dir(octweb)
     assert {"load", "inspect"} <= set(dir(octweb))

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 PROGRAM = """
 import resource, sys
-from octweb.core.allocator import LARGEST_KEPT, keep_blocks
+from octweb.core.allocator import LARGEST_KEPT_BLOCK_BYTES, keep_blocks
 def pages():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 def faults(size, times):
@@ -27,7 +27,7 @@ told = keep_blocks() if sys.argv[1] == "told" else None
 faults(1_000_000, 3)
 print(faults(1_000_000, 100))
 before = resident()
-faults(20 * LARGEST_KEPT, 1)
+faults(20 * LARGEST_KEPT_BLOCK_BYTES, 1)
 print(resident() - before, told)
 """
 

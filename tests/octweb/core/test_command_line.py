@@ -47,7 +47,7 @@ def test_django_command_exits_at_once_beside_a_compiler(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_checker_alone_names_it_too(tmp_path):
+def test_standalone_checker_names_the_missing_file(tmp_path):
     (tmp_path / "check_octweb.py").write_text(bundle())
     command = [sys.executable, "check_octweb.py", "gone.json", "-", "gone.csv"]
     process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
@@ -129,6 +129,6 @@ def test_other_faults_of_the_database_stay_what_they_are(message, monkeypatch):
         command_line.run(["manage.py", "audit"])
 
 
-def test_an_error_without_a_file_keeps_its_own_words():
+def test_error_without_file_keeps_its_message():
     assert error_text(OSError(28, "out.csv could not be written: full")) == "out.csv could not be written: full"
     assert error_text(ValueError("two\n lines")) == "two lines"

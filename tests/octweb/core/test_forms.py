@@ -52,7 +52,7 @@ def test_errors_use_our_own_wording(name, value, words):
     assert form.errors[name] == [words]
 
 
-def test_the_form_of_tokens_speaks_so():
+def test_token_form_uses_plain_words():
     assert (
         TokenForm({"scope": "predict", "days": "0"})
         .errors["days"][0]

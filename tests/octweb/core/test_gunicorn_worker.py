@@ -113,7 +113,7 @@ def test_worker_uses_no_private_member_of_gunicorn():
     assert {name for name in own if name.startswith("_") and hasattr(ThreadWorker, name)} == {"__init__"} & own
 
 
-def test_under_another_gunicorn_it_is_gthread(monkeypatch):
+def test_unknown_gunicorn_version_uses_gthread(monkeypatch):
     assert gunicorn_worker.Worker is gunicorn_worker.TurnWorker  # with the pinned version, the worker is ours
     monkeypatch.setattr(gunicorn, "version_info", (99, 0, 0))
     try:
@@ -225,7 +225,7 @@ def test_pipelining_client_does_not_block_others(server, path):
         thread.join()
 
 
-def test_calls_that_wait_for_something_wait_side_by_side(server):
+def test_waiting_calls_do_not_block_each_other(server):
     connections = [http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE) for _ in range(THREADS)]
     for _ in range(5):
         for connection in connections:
@@ -513,7 +513,7 @@ def test_answer_of_prediction_is_one_write(answer_here):
     assert (body, writes, kept) == (b"hello", 1, True)
 
 
-def test_answer_in_pieces_is_whole(answer_here):
+def test_streamed_answer_is_complete(answer_here):
     def application(environ, start_response):
         start_response("200 OK", ANSWER_HEADERS)
         return [b"he", b"llo, and too much"]

@@ -66,7 +66,7 @@ print(json.dumps([settings.STATIC_URL, get("/datasets/")[1]["Location"], get("/a
 
 
 @pytest.mark.slow
-def test_below_another_address_every_link_leads_there(tmp_path):
+def test_links_follow_the_script_name(tmp_path):
     (tmp_path / "static").mkdir()
     (tmp_path / "static" / "icon.svg").write_text("<svg/>")
     environment = os.environ | {

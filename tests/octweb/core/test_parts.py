@@ -44,7 +44,7 @@ def test_killed_part_is_restarted_until_limit(capsys):
         end([part.process])
 
 
-def test_ends_long_ago_do_not_count():
+def test_old_restarts_are_not_counted():
     part = ServicePart(name="x", command=[], environment={})
     assert all(part.may_start(i * START_WINDOW / 3) for i in range(20))
 

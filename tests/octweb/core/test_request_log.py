@@ -58,7 +58,7 @@ def lines(request, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_id_of_the_answer_is_on_the_page_and_in_the_logs(client, media, settings, lines):
+def test_request_id_is_on_error_page_and_in_logs(client, media, settings, lines):
     settings.ROOT_URLCONF = __name__
     client.raise_request_exception = False
     answer = client.get("/fails/?name=Olga+Petrova", headers={"user-agent": "Olga's browser"})

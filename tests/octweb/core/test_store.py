@@ -97,7 +97,7 @@ def copies(folder) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_table_is_stored_in_bucket_only_and_read_on_any_host(bucket, dataset, elsewhere):
+def test_bucket_table_is_readable_on_any_host(bucket, dataset, elsewhere):
     assert len(bucket()) == 1
     assert bucket()[0].startswith("some/folder/datasets/")
     there = elsewhere()

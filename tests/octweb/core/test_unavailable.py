@@ -65,7 +65,7 @@ def test_unopenable_database_on_full_disk_names_the_disk(monkeypatch):
     assert unavailable.reason_of(error) == unavailable.DISK_FULL
 
 
-def test_a_table_that_is_held_is_locked():
+def test_table_in_use_is_locked():
     error = OperationalError("canceling statement due to lock timeout")
     assert unavailable.reason_of(error) == unavailable.LOCKED
 
@@ -98,7 +98,7 @@ def test_health_names_the_part(client, monkeypatch, settings, tmp_path):
     assert (answer.status_code, answer.json()["database"]) == (503, "no answer")
 
 
-def test_a_database_that_somebody_holds_cannot_be_written(tmp_path):
+def test_locked_database_cannot_be_written(tmp_path):
     path = tmp_path / "x.sqlite3"
     holder = sqlite3.connect(path, isolation_level=None)
     assert unavailable._can_write(str(path)) == "ok"

@@ -91,7 +91,7 @@ def test_the_target_changes_and_the_old_one_becomes_a_feature(owner, dataset):
         ({"name": "x" * 201}, 400),
     ],
 )
-def test_a_change_that_does_not_fit_changes_nothing(owner, dataset, change, status):
+def test_invalid_change_is_refused_without_effect(owner, dataset, change, status):
     before = Dataset.objects.values().get(pk=dataset.pk)
     answer = patch(owner, dataset, **change)
     assert answer.status_code == status, answer.content

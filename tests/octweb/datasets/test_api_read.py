@@ -57,7 +57,7 @@ def test_the_download_streams_the_rows_as_read(owner, dataset, monkeypatch):
 
 
 def test_first_rows_read_one_group_of_a_large_file(owner, monkeypatch):
-    monkeypatch.setattr(staged, "ROW_GROUP", 100)
+    monkeypatch.setattr(staged, "ROW_GROUP_ROWS", 100)
     content = b"a,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
     dataset = actions.create(owner=owner, file=io.BytesIO(content), source_name="large.csv", target="y")
     assert pq.ParquetFile(dataset.file.path).metadata.num_row_groups == 50

@@ -150,7 +150,7 @@ def test_stored_dates_as_numbers_have_no_button(page, owner, media):
     assert "Read as dates" not in shown
 
 
-def test_button_takes_an_identifier_back(page, media):
+def test_button_restores_an_identifier_column(page, media):
     url = start(page)
     fields = fields_of(page.get(url))
     shown = page.post(url, fields | {"mend": json.dumps(MEND)})

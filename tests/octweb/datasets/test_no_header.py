@@ -85,7 +85,7 @@ def test_model_reads_later_files_without_header(model, table, tmp_path):
     assert answers(model, table, no_header=True) == expected
 
 
-def test_class_in_front_may_be_left_out(tmp_path):
+def test_leading_class_may_be_omitted(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("".join(f"{d},{a},{b},{c}\n" for a, b, c, d in ROWS))
     model = train(table, tmp_path / "m.json", "column 1")

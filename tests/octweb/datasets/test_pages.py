@@ -115,7 +115,7 @@ def test_an_edit_that_does_not_fit_changes_nothing(page, dataset):
     assert Dataset.objects.values().get(pk=dataset.pk) == before
 
 
-def test_delete_waits_for_the_runs(page, dataset, run, media, django_capture_on_commit_callbacks):
+def test_delete_is_refused_while_runs_are_active(page, dataset, run, media, django_capture_on_commit_callbacks):
     delete = reverse("delete", args=["dataset", dataset.pk])
     answer = page.post(delete, follow=True)
     assert "1 run uses this data set" in answer.content.decode()

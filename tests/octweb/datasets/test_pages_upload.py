@@ -157,7 +157,7 @@ def test_reading_with_other_options(page):
     assert page.get(url, {"encoding": "no-such", "delimiter": "xx"}).status_code in (200, 422)
 
 
-def test_another_reading_is_never_stored_unseen(page):
+def test_changed_parsing_is_previewed_before_storing(page):
     url = start(page, GOOD)
     mark = seen(page, url)
     fields = {"target": "label", "confirm": "1", "seen": mark, "header": "no", "kind-0": "numeric"}
@@ -216,7 +216,7 @@ def test_upload_with_missing_file_is_no_server_error(page, staged):
     assert page.post(url, {"confirm": "1"}).status_code == 200
 
 
-def test_a_file_is_parsed_once_unless_it_is_read_in_another_way(page, monkeypatch):
+def test_file_is_parsed_again_only_with_other_options(page, monkeypatch):
     parsed = []
     real = intake.read_table
     monkeypatch.setattr(intake, "read_table", lambda *a, **k: parsed.append(k["delimiter"]) or real(*a, **k))

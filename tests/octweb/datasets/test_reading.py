@@ -73,7 +73,7 @@ def test_bombs_are_read_outside_of_the_web_process(owner, media, monkeypatch, na
 
 
 @pytest.mark.one_database
-def test_a_process_that_takes_too_much_is_stopped_with_a_reason(owner, media, monkeypatch, settings):
+def test_process_over_its_limit_is_stopped_with_reason(owner, media, monkeypatch, settings):
     monkeypatch.setattr(reader, "_is_small", lambda source: False)
     settings.MAX_READING_BYTES = resource.getpagesize() * 20_000
     with pytest.raises(DataError, match="more memory than this server gives"):
@@ -105,7 +105,7 @@ def test_large_file_gives_same_steps_as_small_one(owner, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_others_write_while_a_file_is_described_and_stored(owner, media, monkeypatch):
+def test_other_writes_proceed_during_an_upload(owner, media, monkeypatch):
     staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
     seen = []
     for name in ("fill", "store"):

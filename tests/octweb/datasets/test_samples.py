@@ -29,7 +29,7 @@ def test_all_nine_samples_load_only_once(owner, stranger, capsys):
     assert Dataset.objects.count() == 10
 
 
-def test_the_classes_are_those_of_the_definitions(owner):
+def test_classes_match_the_definitions(owner):
     counts = {}
     for slug in ("tic-tac-toe", "balance-scale", "monks-1", "monks-2"):
         profile = samples.load(owner=owner, slug=slug).profile
@@ -42,7 +42,7 @@ def test_the_classes_are_those_of_the_definitions(owner):
     }
 
 
-def test_one_click_on_the_page(owner, client):
+def test_sample_is_added_by_one_click(owner, client):
     client.force_login(owner)
     address = reverse("datasets:sample", args=["balance-scale"])
     first = client.post(address)

@@ -102,7 +102,7 @@ def test_gaps_are_what_the_kernel_answers(model, owner, client):
     assert found["score"]["unknown"] is None
 
 
-def test_a_typed_row_comes_by_post_and_says_the_same(model, owner, client):
+def test_typed_row_by_post_gives_same_decision(model, owner, client):
     client.force_login(owner)
     rows = rows_of(model)
     stored, own = (record(client, model, **form) for form in ({"row": 5}, typed(model, rows.matrix[rows.position(5)])))

@@ -73,7 +73,7 @@ def test_training_rows_are_not_spoken_of_unless_allowed(approved_model, owner, c
         assert {c["name"]: c["scale"] for c in found["columns"] if "scale" in c}.items() <= units.items()
 
 
-def test_the_page_is_the_same_whatever_rows_led_to_the_tree(owner, staff, media, client):
+def test_page_is_independent_of_training_rows(owner, staff, media, client):
     """Two tables give one tree with the same steps and units, from other values, frequencies and categories."""
     pages = []
     found = []

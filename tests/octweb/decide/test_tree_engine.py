@@ -109,7 +109,7 @@ WORDS = (
 
 
 @pytest.mark.parametrize("categories", CATEGORIES)
-def test_spellings_are_those_of_the_server(categories):
+def test_spellings_match_the_server(categories):
     """The standalone file maps each spelling to the same category as the server, and says so."""
     schema = (ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=categories, missing=MissingPolicy.LEARN),)
     draft = DraftBranch(split=Subset(feature=0, codes=(0,)), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
@@ -123,7 +123,7 @@ def test_spellings_are_those_of_the_server(categories):
     assert len(read) == parsed.respelled.get("c", 0)
 
 
-def test_words_for_missing_and_ranks_are_those_of_the_server():
+def test_missing_words_and_ranks_match_the_server():
     ranks = ("low", "none", "High")
     schema = with_ranks(
         (ColumnSchema(name="n", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),

@@ -62,7 +62,7 @@ def test_many_wrong_nodes_are_named_up_to_a_limit(model, owner, client_of):
     assert 2 <= len(answer.json()["errors"]) <= 20
 
 
-def test_words_belong_to_owner_and_staff(model, owner, staff, stranger, client_of):
+def test_owner_and_staff_edit_texts(model, owner, staff, stranger, client_of):
     for asker, status in ((None, 401), (stranger, 404), (staff, 200), (owner, 200)):
         api = client_of(asker)
         assert api.get(address(model)).status_code == status

@@ -208,7 +208,7 @@ def root_of(leaf, index, size, path):
     return digest.hex()
 
 
-def test_each_look_is_a_record(recorded, ids, client, client_of, staff):
+def test_each_view_is_recorded(recorded, ids, client, client_of, staff):
     for reader in (client, client_of(staff), client):
         reader.get(f"/api/v1/decisions/{ids[1]}/")
     looks = ChainEntry.objects.filter(kind="look")

@@ -200,7 +200,7 @@ def test_no_answer_without_room_for_its_record(recorded, client_of, owner, setti
     assert len(payloads()) == 2
 
 
-def test_answer_without_room_is_counted_if_the_site_allows(recorded, client_of, owner, settings):
+def test_answer_over_spool_limit_is_counted_if_allowed(recorded, client_of, owner, settings):
     settings.RECORD_FULL = "answer"
     path = f"/api/v1/models/{recorded.pk}/predict/"
     client = client_of(owner)

@@ -31,7 +31,7 @@ def _sound(settings):
     settings.MAX_TRAINING_SECONDS = 60
 
 
-def test_on_one_machine_and_behind_a_proxy_with_tls_it_may_run(settings):
+def test_local_and_tls_proxy_setups_are_allowed(settings):
     assert safe() == []
     settings.ALLOWED_HOSTS = ["trees.example.org"]
     settings.HTTPS = True
@@ -61,7 +61,7 @@ def test_long_trainings_are_a_warning(settings):
 
 
 @pytest.mark.slow
-def test_a_command_refuses_and_the_limits_begin_small(tmp_path):
+def test_demo_check_fails_unsafe_setup_and_defaults_are_small(tmp_path):
     environment = os.environ | {"OCTWEB_DEMO": "1", "OCTWEB_DEBUG": "1", "OCTWEB_DATA_DIR": str(tmp_path)}
     check = [sys.executable, str(ROOT / "manage.py"), "check"]
     process = subprocess.run(check, env=environment, capture_output=True, text=True)

@@ -143,7 +143,7 @@ def test_demo_button_is_on_first_and_sign_in_page(client):
         assert "After 24 hours it is deleted" in text
 
 
-def test_a_second_press_makes_no_second_account():
+def test_double_click_creates_one_account():
     browser, visit = visitor()
     assert browser.post(BEGIN).status_code == 302
     assert Visit.objects.get() == visit
@@ -335,7 +335,7 @@ def with_commit(action):
         return action()
 
 
-def test_only_the_chain_names_the_visitor_afterwards(cart_document):
+def test_deleted_visitor_is_named_in_the_chain_only(cart_document):
     _, visit = visitor()
     model = full_of_things(visit.user, cart_document)
     ids = {visit.user.username, str(model.pk), "Private title", "private name"}
@@ -375,7 +375,7 @@ def test_a_run_in_progress_is_stopped(media):
     assert not TrainingRun.objects.filter(pk=run.pk).exists()
 
 
-def test_the_visitor_ends_it_at_once(media):
+def test_visitor_can_end_the_demo(media):
     browser, visit = visitor()
     browser.post(reverse("datasets:sample", args=["iris"]))
     assert files_in(media)

@@ -105,7 +105,7 @@ def test_a_change_of_any_file_is_found(copy, capsys, name, how):
     assert any(name in problem for problem in found["problems"]), found
 
 
-def test_a_file_that_was_put_in_and_paths_are_refused(copy, capsys):
+def test_added_file_and_paths_are_refused(copy, capsys):
     (copy / "more.txt").write_text("x")
     assert "more.txt does not belong" in check(copy, capsys)[1]["problems"][0]
     (copy / "more.txt").unlink()
@@ -114,7 +114,7 @@ def test_a_file_that_was_put_in_and_paths_are_refused(copy, capsys):
     assert any("is not a SHA-256, two spaces and a new file name" in p for p in check(copy, capsys)[1]["problems"])
 
 
-def test_a_dossier_of_another_key_is_whole_but_not_known(copy, capsys, settings, tmp_path):
+def test_dossier_with_unknown_key_is_intact_but_unverified(copy, capsys, settings, tmp_path):
     (copy / "model.json").write_text("{}")
     for name in signing.OWN:
         (copy / name).unlink()
@@ -159,5 +159,5 @@ def test_refuted_model_and_bad_arguments_give_no_dossier(made, tmp_path):
         )
 
 
-def test_no_name_ends_a_text_of_css():
+def test_names_are_escaped_in_css():
     assert css_text('a"b\\c\n</style>') == '"a\\22 b\\5c c\\a \\3c \\2f style\\3e "'

@@ -10,7 +10,7 @@ import pytest
 from pypdf import PdfReader
 
 from octweb.dossier.document import to_html
-from octweb.dossier.folder import LARGEST_HTML
+from octweb.dossier.folder import MAX_HTML_BYTES
 from octweb.dossier.pdf import to_pdf
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
 from tests.trainer.check.recount.files import many_classes, trained
@@ -28,7 +28,7 @@ def test_every_node_is_drawn_within_the_page_width(leaves):
     for p in drawn:
         assert float(re.search(r'width="(\d+)"', p.svg)[1]) <= PAPER
         assert "<script" not in p.svg  # one of the classes is named like this
-    assert sum(len(p.svg) for p in drawn) < LARGEST_HTML / 2
+    assert sum(len(p.svg) for p in drawn) < MAX_HTML_BYTES / 2
 
 
 def shown(tree, picture):
@@ -60,7 +60,7 @@ def test_document_says_that_depth_has_no_limit(tmp_path):
 
 def test_document_with_long_names_is_small_and_prints(tmp_path):
     record, page = document(tmp_path, *many_classes(tmp_path))
-    assert len(page) < LARGEST_HTML
+    assert len(page) < MAX_HTML_BYTES
     assert page.count('<th scope="row">class number') >= 20
     assert "The most frequent mistakes" in page
     assert to_pdf(page, title="Many").startswith(b"%PDF-")

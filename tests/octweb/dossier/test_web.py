@@ -130,7 +130,7 @@ def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, st
     assert "<textarea" not in text
 
 
-def test_the_api_makes_the_first_one_and_says_when_to_ask_again(model, client_of, owner, stranger, staff):
+def test_api_creates_first_dossier_and_sends_retry_after(model, client_of, owner, stranger, staff):
     api = client_of(owner)
     address = f"/api/v1/models/{model.pk}/dossier/"
     answer = api.get(f"{address}?wait=0")
@@ -153,7 +153,7 @@ def test_the_api_makes_the_first_one_and_says_when_to_ask_again(model, client_of
     assert client_of(stranger).get(address).status_code == 404
 
 
-def test_a_damaged_model_has_none_and_the_panel_says_why(model, client, owner):
+def test_damaged_model_has_no_dossier_with_reason(model, client, owner):
     job = actions.start(by=owner, model=model)
     TreeModel.objects.filter(pk=model.pk).update(document=model.document.replace('"correct":', '"correct":1', 1))
     assert run(DossierSupervisor, job) == "failed"

@@ -252,7 +252,7 @@ def test_model_shows_estimate_of_its_selection(experiment, candidates, finish, r
     assert selection_of(register()) is None
 
 
-def test_selection_without_estimate_shows_none(owner, dataset, finish):
+def test_selection_without_estimate_shows_no_estimate(owner, dataset, finish):
     one = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, nested=True)
     assert selection_of(actions.open_candidate(finish(one.candidates.get(), [0.9, 0.8, 1.0]))) is None
     two = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}] * 2, folds=3, nested=True)
@@ -261,7 +261,7 @@ def test_selection_without_estimate_shows_none(owner, dataset, finish):
     assert "has not ended" in found.words
 
 
-def test_the_first_tree_opened_stays_the_choice(experiment, candidates, finish):
+def test_first_opened_tree_stays_chosen(experiment, candidates, finish):
     finish(candidates[0], [0.9, 0.8, 1.0])
     finish(candidates[1], [0.9, 0.8, 1.0])
     actions.open_candidate(candidates[1])
@@ -280,7 +280,7 @@ def test_candidate_of_deleted_model_says_how_to_restore_it(experiment, candidate
     assert actions.open_candidate(candidates[0]).pk == model.pk
 
 
-def test_stop_keeps_what_is_done_and_go_on_takes_the_rest(experiment, candidates, finish):
+def test_stopped_experiment_resumes_with_remaining_fits(experiment, candidates, finish):
     finish(candidates[0], [0.9, 0.8, 1.0])
     actions.stop(experiment)
     assert board(experiment).status == "cancelled"

@@ -162,7 +162,7 @@ def test_the_longest_wait_counts_what_is_before_it(owner, dataset, quick_run, se
     assert wait_of(made[0]) is None
 
 
-def test_a_candidate_is_behind_every_run(slow, quick_run):
+def test_candidate_waits_behind_every_run(slow, quick_run):
     run = quick_run()
     TrainingRun.objects.filter(pk=run.pk).update(created=timezone.now())
     assert (queue_position(TrainingRun.objects.get(pk=run.pk)), queue_position(slow)) == (1, 2)

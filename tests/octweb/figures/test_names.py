@@ -8,7 +8,7 @@ from tests.seeds import seeds
 from trainer.tree.render.names import short_names
 
 
-def test_a_common_beginning_and_end_go_and_the_middle_stays():
+def test_common_prefix_and_suffix_are_removed():
     names = [f"share_of_households_with_cars_region_{j:02d}_in_percent_of_all" for j in range(60)]
     found = short_names(names)
     assert len(set(found)) == 60
@@ -34,7 +34,7 @@ def test_names_that_begin_differently_are_cut_at_their_end():
 
 
 @seeds(200)
-def test_names_that_differ_still_do(seed):
+def test_different_names_stay_different(seed):
     rng = random.Random(seed)
     parts = ["region", "share", "of", "a", "b", "xxxxxxxxxxxxxxxxxxxx", "14", "24", "é", "_", " ", "-"]
     names = list({"".join(rng.choice(parts) + rng.choice("_ -") for _ in range(rng.randint(1, 12))) for _ in range(12)})

@@ -24,7 +24,7 @@ def test_a_bound_alone_has_no_gap():
     assert figure["layout"]["yaxis"]["range"] == [0, 1.08]
 
 
-def test_the_tint_begins_with_the_first_incumbent():
+def test_shading_starts_at_first_incumbent():
     records = [
         {"t": 0.0, "bound": 1.0},
         {"t": 1.0, "bound": 0.95, "incumbent": 0.5, "tree": [], "line": 1},
@@ -49,7 +49,7 @@ def test_last_known_values_extend_to_now():
         assert traces["new best tree"]["x"] == [1.0]
 
 
-def test_a_bracket_says_the_gap_at_the_end():
+def test_bracket_at_the_end_shows_the_gap():
     records = [{"t": 1.0, "bound": 1.0, "incumbent": 0.8, "tree": [], "line": 3}]
     layout = progress_figure(records, now=5.0, at=3)["layout"]
     texts = [a["text"] for a in layout["annotations"]]

@@ -196,7 +196,7 @@ def test_bars_of_folds_are_drawn_only_if_folds_were_run():
     assert [t["error_y"]["array"] for t in with_folds["data"] if t["name"] == "models"] == [[0.0, 0.0, 10.0]]
 
 
-def test_frontier_leaves_out_what_is_beaten():
+def test_frontier_omits_dominated_points():
     points = [
         {"name": "one split", "leaves": 2, "accuracy": 0.95, "sd": 0.01, "id": 1, "claim": "proved"},
         {"name": "worse", "leaves": 4, "accuracy": 0.93, "id": 2, "claim": "heuristic"},
@@ -283,7 +283,7 @@ def coded(special: tuple[float, ...], split: Split) -> list[str]:
     return [picture.get("warning") or picture["note"] for picture in split_figures(tree, 0, X, codes)]
 
 
-def test_the_answers_that_codes_give_are_counted():
+def test_answers_to_codes_are_counted():
     (note,) = coded((-9.0, 999.0), Threshold(feature=0, threshold=4.5))
     assert (
         "2 rows answer yes because of a special value: −9 in 2 rows. 1 row answers no because of a special value: 999 in 1 row."

@@ -71,7 +71,7 @@ def test_every_node_is_drawn_once_and_apart(leaves, classes):
 
 
 @pytest.mark.parametrize("leaves", [2, 12, 33, 64])
-def test_the_first_view_can_be_read_where_it_is_shown(leaves):
+def test_first_view_is_readable(leaves):
     tree = tree_of(leaves, classes=4, seed=leaves)
     for room in ((1032.0, 676.0), (1192.0, 676.0), (700.0, 500.0)):
         layout = tree_figure(tree, room=room)["layout"]
@@ -212,7 +212,7 @@ def test_path_and_chosen_node_stand_out():
     assert data["on the path"]["line"]["color"] == "var(--ink)"
 
 
-def test_a_threshold_is_not_alone_on_a_line():
+def test_threshold_label_shares_its_line():
     assert wrap("the_number_of_cars ≤ 0", 12 * 13, 12, 3)[-1].endswith("≤ 0")
     for width in range(30, 200, 5):
         assert wrap("a_column_with_a_long_name ≤ 0", width, 12, 9)[-1] != "0"
@@ -289,7 +289,7 @@ def test_wrapped_lines_keep_their_width(text):
 
 
 @pytest.mark.parametrize(("leaves", "closed", "shown"), [(3, None, True), (3, [0], False), (12, None, False)])
-def test_notes_stand_in_the_cards_of_small_trees(leaves, closed, shown):
+def test_small_trees_show_notes_on_their_cards(leaves, closed, shown):
     tree = tree_of(leaves, classes=2, seed=leaves)
     notes = {0: ("weight  61\u202f%", "a name that is far too long for any card whatever  39\u202f%", "+ 57 more")}
     plain = tree_figure(tree, closed=closed)

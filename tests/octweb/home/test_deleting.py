@@ -131,7 +131,7 @@ def test_prediction_restored_with_dead_worker_restarts(job):  # noqa: F811
     assert now(job).status == RunStatus.QUEUED
 
 
-def test_a_file_that_was_cancelled_before_stays_cancelled(browser, job):  # noqa: F811
+def test_previously_cancelled_file_stays_cancelled(browser, job):  # noqa: F811
     batch.cancel(job)
     delete(browser, "prediction", job)
     bring_back(browser, "prediction", job)

@@ -48,7 +48,7 @@ def test_files_of_the_site_are_served_to_everybody(client, site, address, kind, 
     assert answer["X-Content-Type-Options"] == "nosniff"
 
 
-def test_a_page_that_did_not_change_is_not_sent_again(client, site):
+def test_unchanged_page_is_not_sent_again(client, site):
     first = client.get("/docs/")
     assert client.get("/docs/", headers={"If-None-Match": first["ETag"]}).status_code == 304
     (site / "index.html").write_text("new")

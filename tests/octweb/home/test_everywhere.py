@@ -141,7 +141,7 @@ def test_a_model_that_is_served_is_not_deleted(browser, approved, owner):
     assert browser.get(reverse("registry:detail", args=[approved.pk])).status_code == 404
 
 
-def test_a_run_that_is_under_way_is_not_deleted(browser, run):
+def test_active_run_is_not_deleted(browser, run):
     TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING)
     run.refresh_from_db()
     with pytest.raises(Conflict):

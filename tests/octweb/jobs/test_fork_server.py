@@ -76,7 +76,7 @@ def test_fork_runs_command_without_affecting_the_next(server, environment, tmp_p
     assert server.alive
 
 
-def test_a_bad_call_ends_as_in_a_process_of_its_own(server, environment, tmp_path):
+def test_invalid_call_fails_as_in_a_separate_process(server, environment, tmp_path):
     process = server.start([*TRAIN, "--method=cart"], tmp_path, environment)
     assert process.wait(120) == 1
     assert "rows.csv" in (tmp_path / "stderr").read_text()
@@ -119,7 +119,7 @@ def test_other_commands_or_settings_get_separate_processes(server, environment):
 
 
 @pytest.mark.slow
-def test_a_dead_one_is_replaced(environment, tmp_path):
+def test_dead_worker_is_replaced(environment, tmp_path):
     (tmp_path / "rows.csv").write_text(ROWS)
     before = living(environment)
     os.killpg(before.process.pid, signal.SIGKILL)
@@ -129,7 +129,7 @@ def test_a_dead_one_is_replaced(environment, tmp_path):
     assert process.wait(120) == 0
 
 
-def test_a_process_that_keeps_none_starts_none(environment, tmp_path):
+def test_process_that_gave_up_starts_no_fork_server(environment, tmp_path):
     give_up()
     try:
         assert fork([*TRAIN, "--method=cart"], tmp_path, environment) is None

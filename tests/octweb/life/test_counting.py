@@ -130,7 +130,7 @@ def test_counts_stay_in_memory_if_the_database_fails(approved, monkeypatch, coun
     assert counted(approved) == {("v1", "rows", "1"): 2}
 
 
-def test_counts_of_a_model_that_is_gone_are_dropped(approved, counted):
+def test_counts_of_deleted_model_are_dropped(approved, counted):
     tally.ModelTally("00000000-0000-0000-0000-000000000000", "v1").add_row("1")
     tally.ModelTally(str(approved.pk), "v1").add_row("1")
     assert counted(approved) == {("v1", "rows", "1"): 1}

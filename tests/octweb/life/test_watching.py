@@ -209,7 +209,7 @@ def test_owner_is_notified_of_alarm_at_once_and_weekly(year, owner, settings):
     assert Delivery.objects.count() == 2
 
 
-def test_look_of_the_night_takes_place_once_after_six(year, monkeypatch):
+def test_nightly_evaluation_runs_once_after_six(year, monkeypatch):
     monkeypatch.setattr(looking._Nights, "done", None)
     early = datetime.now(UTC).replace(hour=5, minute=59)
     assert look_at_due(early) == 0
@@ -221,7 +221,7 @@ def test_look_of_the_night_takes_place_once_after_six(year, monkeypatch):
     assert Alarm.objects.exists()
 
 
-def test_look_of_the_night_can_be_switched_off(year, monkeypatch, settings):
+def test_nightly_evaluation_can_be_disabled(year, monkeypatch, settings):
     monkeypatch.setattr(looking._Nights, "done", None)
     settings.WATCH = False
     assert look_at_due(datetime.now(UTC).replace(hour=12)) == 0
@@ -257,7 +257,7 @@ def test_life_is_for_owner_and_administrators(year, client_of, stranger, staff, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("days", ["0", "x", "99999", "-1"])
-def test_days_out_of_bounds_are_refused(year, client_of, owner, days):
+def test_invalid_number_of_days_is_refused(year, client_of, owner, days):
     assert client_of(owner).get(f"/api/v1/models/{year.pk}/life/?days={days}").status_code == 400
 
 

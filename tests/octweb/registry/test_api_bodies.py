@@ -181,7 +181,7 @@ def test_other_answers_are_406_and_explain_is_for_json(client_of, owner, model):
     assert post(client, model, csv_text(), CSV, "application/json", "?explain=1").json()["predictions"][0]["path"]
 
 
-def test_a_dictionary_that_unpacks_to_very_much_is_refused(client_of, owner, model):
+def test_huge_unpacked_dictionary_is_refused(client_of, owner, model):
     long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1000, np.int32)), pa.array(["x" * 100_000]))
     table = pa.table({"width": [1.0] * 1000, "height": [1.0] * 1000, "flag": [1] * 1000, "colour": long})
     answer = post(client_of(owner), model, arrow(table), ARROW_STREAM)
@@ -231,7 +231,7 @@ def test_dictionaries_of_every_type_are_read_or_refused(client_of, owner, model,
     assert answer.status_code == (400 if kind in ("nulls", "lists", "dates") else 200), answer.content
 
 
-def test_lines_that_end_as_on_an_old_machine_are_counted(client_of, owner, model, settings):
+def test_carriage_return_line_ends_are_counted(client_of, owner, model, settings):
     settings.MAX_PREDICT_ROWS = 100
     body = b"width,height,flag,colour\r" + b"ab\r" * 5_000_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -86,7 +86,7 @@ def test_the_smallest_total_never_costs_more(model, client_of, owner):
             assert other["flip"]["columns"] >= one["flip"]["columns"]
 
 
-def test_who_may_ask(model, client_of, owner, stranger, staff):
+def test_only_permitted_users_may_explain(model, client_of, owner, stranger, staff):
     body = {"rows": [ROW]}
     statuses = [explain(client_of(u), model, body).status_code for u in (owner, staff, stranger, None)]
     assert statuses == [200, 200, 404, 401]

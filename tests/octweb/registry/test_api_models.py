@@ -54,7 +54,7 @@ def test_the_detail_has_tree_metrics_certificate_and_history(model, client_of, o
 
 
 @pytest.mark.parametrize("rest", ["", "download/"])
-def test_who_may_look(model, client_of, owner, stranger, staff, rest):
+def test_only_permitted_users_may_view(model, client_of, owner, stranger, staff, rest):
     statuses = [client_of(user).get(url(model, rest)).status_code for user in (owner, staff, stranger, None)]
     assert statuses == [200, 200, 404, 401]
     actions.ask_for_approval(model, by=owner)
@@ -66,7 +66,7 @@ def test_strangers_do_not_read_reasons(approved, client_of, stranger):
     assert client_of(stranger).get(url(approved)).json()["review"]["history"] == []
 
 
-def test_a_token_for_predictions_opens_nothing_else(model, client_of, owner):
+def test_prediction_token_permits_nothing_else(model, client_of, owner):
     assert client_of(owner, scope="predict").get(url(model)).status_code == 403
 
 

@@ -49,7 +49,7 @@ def test_explain_adds_the_path(model, client_of, owner):
     assert predict(client_of(owner), model, {"rows": [ROW]}, "?explain=perhaps").status_code == 400
 
 
-def test_who_may_call(model, client_of, owner, stranger, staff):
+def test_only_permitted_users_may_call(model, client_of, owner, stranger, staff):
     statuses = [predict(client_of(u), model, {"rows": [ROW]}).status_code for u in (owner, staff, stranger, None)]
     assert statuses == [200, 200, 404, 401]
     assert predict(client_of(owner, scope="predict"), model, {"rows": [ROW]}).status_code == 200

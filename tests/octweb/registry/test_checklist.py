@@ -89,7 +89,7 @@ def test_a_verdict_of_the_checker_sets_the_item(register, data, claim, verdict, 
     assert states(model)["checked"] == state
 
 
-def test_a_tree_that_asks_nothing_is_open(register, data):
+def test_tree_without_splits_is_an_open_point(register, data):
     found = items(fitted(register, data, depth=0))
     assert found["better"].state == "open"
     assert "always answers" in found["better"].sentence
@@ -142,7 +142,7 @@ def test_marks_of_the_owner_stand_beside_the_columns(register, data):
     assert f"{column} (never changes)" in after.sentence
 
 
-def test_answers_that_get_worse_are_open(register, data, staff):
+def test_worse_answers_are_open_points(register, data, staff):
     better, worse = fitted(register, data), fitted(register, data, depth=0)
     assert states(better)["changes"] == "holds"
     actions.ask_for_approval(better, by=better.owner)

@@ -42,7 +42,7 @@ def damaged(request, register, approved, monkeypatch):
 
 
 @pytest.mark.slow
-def test_lists_and_administration_stay_and_say_it(damaged, client, owner, staff):
+def test_lists_and_administration_report_damaged_models(damaged, client, owner, staff):
     for user, address in ((owner, reverse("registry:list")), (staff, reverse("admin:registry_treemodel_changelist"))):
         client.force_login(user)
         page = client.get(address)

@@ -96,7 +96,7 @@ def test_explanation_names_foreign_rows_as_unit_source(files, tmp_path):
     assert "'age' has no value" in found[1]["no_flip"]
 
 
-def test_a_cost_takes_the_place_of_the_unit(files, tmp_path):
+def test_cost_replaces_the_unit(files, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("age,colour\n41.5,blue\n")
     found, _ = explain(files[0], str(other), "--cost", "age=2")

@@ -37,7 +37,7 @@ def model(owner, media):
     return registry.register(owner=owner, document=document, dataset=dataset, title="By size")
 
 
-def test_the_api_takes_whole_rows_and_says_what_it_ignored(model, client_of, owner):
+def test_api_accepts_extra_columns_and_names_them(model, client_of, owner):
     address = f"/api/v1/models/{model.pk}/"
     for body in ({"rows": ROWS}, {"columns": {name: [row[name] for row in ROWS] for name in ROWS[0]}}):
         answer = client_of(owner).post(f"{address}predict/", body, format="json")
@@ -58,7 +58,7 @@ def test_other_columns_are_refused_as_before(model, client_of, owner):
         assert f"rows[1]: column '{strange}' is not known" in answer.json()["detail"]
 
 
-def test_calls_work_on_when_the_data_set_is_gone(model, client_of, owner):
+def test_calls_work_after_deletion_of_the_data_set(model, client_of, owner):
     TreeModel.objects.filter(pk=model.pk).update(dataset=None)
     answer = client_of(owner).post(f"/api/v1/models/{model.pk}/predict/", {"rows": ROWS}, format="json")
     assert answer.status_code == 200

@@ -73,7 +73,7 @@ def test_the_page_in_its_modes(client, register, dataset, owner, method, paramet
 
 
 @pytest.mark.one_database
-def test_one_clock_has_one_name(client, register, dataset, owner, cart_document):
+def test_time_of_search_has_one_label_everywhere(client, register, dataset, owner, cart_document):
     models = [register(document=cart_document, dataset=dataset) for _ in range(2)]
     time = seconds(cart_document["certificate"]["seconds"])
     claim = get(client, owner, models[0], "?mode=proof").content.decode()
@@ -156,7 +156,7 @@ def test_following_a_row(client, register, dataset, owner):
 
 
 @pytest.mark.one_database
-def test_try_it(client, register, owner):
+def test_model_page_predicts_a_typed_row(client, register, owner):
     model = register()
     client.force_login(owner)
     form = {"try-0": "7.5", "try-1": "0.2", "try-2": "1", "try-3": "green"}
@@ -195,7 +195,7 @@ def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, pl
 
 
 @pytest.mark.one_database
-def test_a_comma_with_two_meanings_is_refused_by_both_pages(client, register, cart_document, owner):
+def test_ambiguous_comma_is_refused_by_both_pages(client, register, cart_document, owner):
     """Pages write 2610 as 2,610, but in the file that means 2.61."""
     reading = {"columns": {"width": {"taken_for": "number", "decimal": ",", "thousands": "."}}}
     model = register(document=cart_document | {"reading": reading})
@@ -220,7 +220,7 @@ def test_no_address_carries_typed_values(client, register, owner):
     assert client.get(f"/models/{model.pk}/try/{address}").status_code == 405
 
 
-def test_who_sees_the_page(client, model, owner, stranger, staff):
+def test_only_permitted_users_see_the_page(client, model, owner, stranger, staff):
     assert client.get(f"/models/{model.pk}/").status_code == 302
     assert [get(client, u, model).status_code for u in (owner, staff, stranger)] == [200, 200, 404]
 
@@ -263,7 +263,7 @@ def test_review_buttons_by_state_and_role(client, model, owner, staff):
 
 
 @pytest.mark.one_database
-def test_the_snippets_work_as_pasted(client, register, dataset, owner):
+def test_snippets_run_unchanged(client, register, dataset, owner):
     text = get(client, owner, register(dataset=dataset), "?mode=use").content.decode()
     python = unescape(re.search(r'<pre tabindex="0" id="python">(.*?)</pre>', text, re.S).group(1))
     compile(python, "snippet", "exec")

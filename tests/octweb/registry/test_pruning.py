@@ -51,7 +51,7 @@ def test_the_page_makes_the_next_version_with_the_same_answers(grown, owner, cli
     assert TreeModel.objects.count() == 2
 
 
-def test_the_api_makes_it_and_says_why_not(grown, owner, stranger, client_of):
+def test_api_creates_dossier_or_states_the_reason(grown, owner, stranger, client_of):
     api = client_of(owner)
     answer = api.post(f"/api/v1/models/{grown.pk}/prune/")
     assert answer.status_code == 201

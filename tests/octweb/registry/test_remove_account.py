@@ -26,7 +26,7 @@ def test_one_account(admin_client, owner, approved, media):
     assert TreeModel.objects.filter(pk=approved.pk).exists()
 
 
-def test_chosen_accounts(admin_client, owner, approved, media):
+def test_account_with_models_is_not_removed(admin_client, owner, approved, media):
     body = {"action": "delete_selected", "_selected_action": [owner.pk], "post": "yes"}
     answer = admin_client.post("/admin/auth/user/", body)
     assert answer.status_code in (200, 403)

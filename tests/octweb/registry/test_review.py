@@ -227,7 +227,7 @@ def test_approver_and_publisher_are_recorded_separately(owner, staff, second):
     assert [s["step"] for s in said["review"]][-2:] == ["Approved", "Served name"]
 
 
-def test_an_older_version_does_not_take_over_by_itself(register, staff, served, second):
+def test_older_version_is_not_served_automatically(register, staff, served, second):
     older = register()  # version 3, submitted only after version 4 is approved
     newer = register()
     for model in (newer, older):
@@ -302,7 +302,7 @@ def test_home_shows_rejection_until_approval_is_requested_again(client, staff, o
     assert back(owner) == []
 
 
-def test_the_list_says_how_runs_ended_in_words(client, owner, second):
+def test_list_describes_how_runs_ended(client, owner, second):
     client.force_login(owner)
     page = client.get("/models/", {"status": "time_limit"}).content.decode()
     assert '<option value="time_limit" selected>at its time limit</option>' in page

@@ -21,6 +21,6 @@ def test_ambiguous_numbers_stay_text(example):
     assert found == (example["text"] if example["number"] is None else example["number"])
 
 
-def test_whole_numbers_are_whole():
+def test_integers_are_read_as_integers():
     assert isinstance(typed_number("2,610"), int)
     assert isinstance(typed_number("2.5"), float)

@@ -44,7 +44,7 @@ def model(owner, media):
 
 
 @pytest.mark.parametrize("address", ["/", "/models/", "/models/compare/?models={pk}&models={other}"])
-def test_lists_and_comparisons_say_the_doubt(model, owner, client, address):
+def test_lists_and_comparisons_show_the_warning(model, owner, client, address):
     other = actions.register(owner=owner, document=json.loads(model.document), dataset=model.dataset, title="Other")
     client.force_login(owner)
     page = visible(client.get(address.format(pk=model.pk, other=other.pk)).content.decode()).replace("\u202f", " ")

@@ -129,7 +129,7 @@ def test_a_row_is_followed_by_the_line_of_the_uploaded_file(table, owner, client
 
 
 @pytest.mark.one_database
-def test_the_confusion_matrix_its_cells_and_the_baseline(table, owner):
+def test_confusion_matrix_shows_cells_and_baseline(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     for part in ("unseen", "training"):
         at = scene.part(part)

@@ -157,12 +157,12 @@ def test_others_get_404(stranger, staff, run):
     assert {APIClient().get(url).status_code for url in urls} == {401}
 
 
-def test_a_run_on_a_strangers_data_set_is_not_found(stranger, dataset):
+def test_run_on_data_set_of_other_owner_is_404(stranger, dataset):
     answer = client_of(stranger).post("/api/v1/runs/", {"dataset": str(dataset.pk), "method": "cart"}, format="json")
     assert answer.status_code == 404
 
 
-def test_a_body_that_is_no_json_is_400(api):
+def test_body_without_json_is_400(api):
     for body in (b"{", b"", b"[]", b"null", b"\xff\xfe", b'{"dataset": NaN}'):
         assert api.post("/api/v1/runs/", body, content_type="application/json").status_code == 400
 
@@ -179,7 +179,7 @@ def start(api, dataset, model, method="exact"):
     return api.post("/api/v1/runs/", body, format="json")
 
 
-def test_a_start_that_does_not_fit_is_refused(api, dataset, model):
+def test_invalid_start_tree_is_refused(api, dataset, model):
     answer = start(api, dataset, model)
     assert answer.status_code == 422
     assert "in 'Small' it is not among the columns" in str(answer.json())
@@ -209,7 +209,7 @@ def test_the_same_key_and_body_are_the_same_run(api, dataset):
     assert keyed(api, dataset, "").json()["id"] != keyed(api, dataset, "").json()["id"]
 
 
-def test_a_key_is_not_taken_for_another_request(api, dataset):
+def test_reused_key_with_other_request_is_refused(api, dataset):
     keyed(api, dataset, "abc")
     answer = keyed(api, dataset, "abc", parameters={"depth": 2})
     assert answer.status_code == 422

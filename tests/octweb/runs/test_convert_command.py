@@ -117,7 +117,7 @@ def test_a_better_tree_is_found_and_the_best_one_is_proved(folder):
     assert "(proved)" in text
 
 
-def test_a_search_that_was_stopped_says_so(folder, monkeypatch):
+def test_stopped_search_is_reported(folder, monkeypatch):
     class Stopped(Interrupts):
         def on_start(self, monitor):
             self.cancelled = True

@@ -61,7 +61,7 @@ def test_costs_of_flags_and_file_give_the_same_tree(capsys, data, tmp_path):
     assert checked["verdict"] == "proved"
 
 
-def test_train_says_what_answers_cost(capsys, data, tmp_path):
+def test_train_prints_costs_of_answers(capsys, data, tmp_path):
     first, second, *_ = classes_of(tmp_path, capsys, data)
     out = train(capsys, data, f"--cost={first}>{second}=5", "--cost-unit=EUR")
     assert "The answers cost" in out

@@ -66,7 +66,7 @@ def test_many_methods_write_tables_and_a_page(capsys, files, tmp_path):
     assert "http" not in page.split("<script>", 1)[0].replace("http://www.w3.org", "")  # nothing is fetched
 
 
-def test_a_state_file_is_gone_on_from(capsys, files, tmp_path):
+def test_state_file_resumes_the_search(capsys, files, tmp_path):
     state = tmp_path / "state.jsonl"
     evaluate(capsys, files[0], "--method=cart", "--depth=2", f"--state={state}")
     before = state.read_text()
@@ -107,7 +107,7 @@ def test_a_manifest_names_the_data_sets(capsys, files, tmp_path):
         (["--method=cart", "--folds=500"], 2, "from 2 to 50"),
     ],
 )
-def test_refusals(capsys, files, arguments, status, words):
+def test_invalid_requests_are_refused(capsys, files, arguments, status, words):
     with pytest.raises(CommandError, match=words) as refusal:
         call_command("evaluate", files[0], *arguments)
     assert refusal.value.returncode == status
@@ -121,7 +121,7 @@ def test_dask_is_asked_for_where_it_is_missing(capsys, files, monkeypatch):
         call_command("evaluate", files[0], "--method=cart", "--dask=tcp://127.0.0.1:1")
 
 
-def test_a_cluster_gives_the_records_of_one_process(capsys, files):
+def test_cluster_returns_same_records_as_one_process(capsys, files):
     """A scheduler with two workers gives the same trees in every fold and variant."""
     distributed = pytest.importorskip("distributed", reason="requirements-hosts.txt is not installed")
     arguments = [files[0], "--method=cart", "--sweep=depth=1,2", "--sweep=min_leaf=1,20"]
@@ -149,7 +149,7 @@ def test_missing_cluster_is_reported(capsys, files, monkeypatch):
         call_command("evaluate", files[0], "--method=cart", "--dask=tcp://127.0.0.1:1")
 
 
-def test_a_sweep_of_what_no_method_has_is_refused(capsys, files):
+def test_sweep_over_unknown_parameter_is_refused(capsys, files):
     with pytest.raises(CommandError, match="nonsense"):
         call_command("evaluate", files[0], "--method=cart", "--sweep=nonsense=1,2")
 

@@ -122,7 +122,7 @@ def test_typed_value_survives_if_it_equals_a_passing_default(state):
     assert state(sure="proved")["form"]["p_depth"].value() == "2"
 
 
-def test_a_default_of_a_method_on_the_way_is_not_taken_for_typed(state):
+def test_passing_default_is_not_taken_for_typed_value(state):
     state(ask="groups", p_bins="")
     state(ask="one", p_depth="2")
     assert state(sure="quick")["kept"]
@@ -190,14 +190,14 @@ def test_all_constraints_of_the_form_combine(browser, state):
 
 
 @pytest.mark.parametrize("value", [[("a", "")], [("a", "a")], [("a", "zz")]])
-def test_half_a_pair_is_no_pair(value):
+def test_incomplete_pair_is_refused(value):
     field = PairsField(first=["a", "b"], second=["a", "b"], join="+", words=("column", "second column"), required=False)
     with pytest.raises(Exception, match="Line 1"):
         field.clean(value)
     assert field.clean([("a", "b"), ("", "")]) == "a + b"
 
 
-def test_recall_reads_its_own_text_again():
+def test_recall_text_round_trips():
     field = RecallField(classes=["no", "yes: sure", "c"], required=False)
     text = field.clean(["12.5", "90", ""])
     assert text == "no: 0.125; yes: sure: 0.9"

@@ -119,7 +119,7 @@ def test_unknown_name_is_refused_at_its_field_before_queueing(browser, dataset):
     assert TrainingRun.objects.count() == 0
 
 
-def test_a_method_that_does_not_exist_starts_no_other(browser, dataset):
+def test_unknown_method_starts_no_run(browser, dataset):
     form = browser.get(reverse("runs:new"), {"dataset": dataset.pk}).context["form"]
     data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
     data |= {"dataset": dataset.pk, "method": "nonsense", "evaluation": "none"}

@@ -85,7 +85,7 @@ def test_omitted_columns_are_noted(rows):
     assert "note: " in notes.getvalue()
 
 
-def test_a_signal_keeps_what_was_found(tmp_path, monkeypatch):
+def test_signal_keeps_the_incumbent(tmp_path, monkeypatch):
     """After SIGINT during the search, the partial frontier is printed and the model written."""
     r = np.random.default_rng(4)
     path = tmp_path / "rows.csv"

@@ -34,7 +34,7 @@ def test_search_without_leaf_price_says_rows():
     assert text == "Right for 284 of 297 training rows with four leaves. Could be at most 3 more."
 
 
-def test_bound_below_one_row_says_no_tree_is_right_more_often():
+def test_bound_below_one_row_proves_optimality():
     text = sentences(progress={"bound": 284.9 / 297}, tree=record(284, 13, incumbent=284 / 297))
     assert text.endswith("No tree of the search gets more right.")
 
@@ -90,7 +90,7 @@ def test_other_states_claim_no_rows(changes, words):
 
 
 @pytest.mark.parametrize(("bound", "words"), [(None, "0 of 1"), (1.0, "0 of 1"), (2.0, "Each question is the best")])
-def test_question_is_best_only_if_its_bound_says_so(bound, words):
+def test_question_is_called_best_only_if_its_bound_proves_it(bound, words):
     """The first tree, grown while kernels compile, has no bounds."""
     root = {"id": 0, "counts": [6, 4], "left": 1, "right": 2}
     if bound is not None:

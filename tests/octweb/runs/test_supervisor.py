@@ -94,7 +94,7 @@ def test_missing_stored_file_is_reported_in_words(supervised):
 
 
 @pytest.mark.one_database
-def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, monkeypatch, settings):
+def test_late_child_is_terminated_and_keeps_its_tree(supervised, monkeypatch, settings):
     run, supervisor = supervised
     settings.WORKER_GRACE_SECONDS = 600
     monkeypatch.setattr(supervisor, "limits", lambda job: (0.0, 1e9))
@@ -161,7 +161,7 @@ def test_stopped_run_gets_grace_period_and_states_lost_tree(supervised, monkeypa
 
 
 @pytest.mark.one_database
-def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monkeypatch, settings):
+def test_child_that_ignores_sigterm_is_killed_after_grace_period(supervised, monkeypatch, settings):
     run, supervisor = supervised
     settings.WORKER_GRACE_SECONDS = 0.5
     monkeypatch.setattr(supervisor, "limits", lambda job: (0.0, 1e9))
@@ -173,7 +173,7 @@ def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monk
     assert "did not end by its time limit" in run.error
 
 
-def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dataset, monkeypatch):
+def test_short_database_outage_loses_no_run(owner, media, dataset, monkeypatch):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
     supervisor = TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
     real = supervisor._mine
@@ -240,7 +240,7 @@ def test_next_attempt_starts_from_best_tree_of_previous_one(owner, media, datase
 
 
 @pytest.mark.one_database
-def test_a_tree_that_cannot_be_read_is_left_out(owner, media, dataset):
+def test_unreadable_tree_is_skipped(owner, media, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={"depth": 3})
     ProgressRecord.objects.create(run=run, attempt=1, line=0, record={"tree": [{"odd": 1}], "incumbent": 0.9})
     run.attempt = 2

@@ -87,7 +87,7 @@ def test_depth_none_claims_trees_of_any_depth_and_proves_it(data, tmp_path):
         (["--target", "class", "--method", "cart", "--output", "/nowhere/at/all/model.json"], 2, "nowhere"),
     ],
 )
-def test_says_what_is_wrong(data, arguments, status, words):
+def test_error_is_specific(data, arguments, status, words):
     result = train(data, *arguments)
     assert result.returncode == status, result.stderr
     assert words in result.stderr
@@ -155,7 +155,7 @@ def test_cost_is_printed_before_the_search(tmp_path):
     assert "3 trainings of up to 10\u202fs each: one on all rows, and one for each fold" in err.getvalue()
 
 
-def test_a_tree_without_a_question_says_why(tmp_path):
+def test_tree_without_splits_has_a_reason(tmp_path):
     data = tmp_path / "rows.csv"
     out = StringIO()
     data.write_text("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))

@@ -71,7 +71,7 @@ def test_train_with_weights_writes_a_model_that_verifies(capsys, survey, tmp_pat
     assert "refuted" not in {f.verdict for f in verify(model, survey)}
 
 
-def test_train_says_rows_beside_weights(capsys, survey):
+def test_train_prints_rows_beside_weights(capsys, survey):
     call_command("train", survey, "--target=class", "--method=exact", "--depth=1", "--weight=weight")
     output = capsys.readouterr().out
     assert "weights correct" in output

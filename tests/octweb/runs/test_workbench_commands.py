@@ -38,7 +38,7 @@ class Pipe(StringIO):
 
 
 @pytest.mark.parametrize("json_wanted", [[], ["--json"]])
-def test_the_answer_has_left_the_process_before_it_ends(csv_file, json_wanted):
+def test_answer_is_sent_before_the_process_ends(csv_file, json_wanted):
     pipe = Pipe()
     given = ["--target=class", "--depth=1", "--slack=0.1", *json_wanted]
     call_command("good-trees", str(csv_file), *given, stdout=pipe, stderr=StringIO())
@@ -181,7 +181,7 @@ def test_wishes_that_contradict_each_other_are_named(csv_file):
         (["--method=odt", "--set=select=cart"], "all columns"),
     ],
 )
-def test_bad_wishes_and_parameters_end_with_status_2(csv_file, arguments, word):
+def test_invalid_wishes_and_parameters_exit_2(csv_file, arguments, word):
     with pytest.raises(CommandError) as caught:
         run("complete", str(csv_file), "--target=class", *arguments)
     assert caught.value.returncode == 2
@@ -270,13 +270,13 @@ def test_good_trees_filter_by_agreement_and_group_rates(csv_file, tmp_path):
 @pytest.mark.parametrize(
     "arguments", [["--slack=-1"], ["--slack=0", "--must=none"], ["--slack=0", "--list=-1"], ["--slack=0", "--recall=x"]]
 )
-def test_bad_questions_about_good_trees_end_with_status_2(csv_file, arguments):
+def test_invalid_good_trees_options_exit_2(csv_file, arguments):
     with pytest.raises(CommandError) as caught:
         run("good-trees", str(csv_file), "--target=class", *arguments)
     assert caught.value.returncode == 2
 
 
-def test_a_count_that_is_stopped_says_what_was_left(csv_file, monkeypatch):
+def test_stopped_count_states_what_is_missing(csv_file, monkeypatch):
     from trainer.editing.space import SearchStopped
     from trainer.families.exact.rashomon.count import Counter
 

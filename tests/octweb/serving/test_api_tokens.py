@@ -86,7 +86,7 @@ def test_there_is_a_limit_of_tokens(owner, settings):
     create_token(owner=owner)
 
 
-def test_a_token_makes_none_that_lives_longer(client_of, owner):
+def test_token_cannot_create_a_longer_lived_one(client_of, owner):
     client = client_of(owner, days=2)
     assert client.post(URL, {"days": 3}, format="json").status_code == 400
     for body in ({}, {"days": 1}):

@@ -60,7 +60,7 @@ def test_reserved_bytes_never_exceed_the_budget(own):
         pass
 
 
-def test_the_one_beyond_is_refused_and_a_small_one_is_not(own):
+def test_upload_over_limit_is_refused_and_small_one_accepted(own):
     with own.reserve(MOST - MIN_COUNTED_BYTES + 1):
         with pytest.raises(BudgetExceeded), own.reserve(MIN_COUNTED_BYTES, timeout=0):
             pass
@@ -147,7 +147,7 @@ def test_slow_body_reserves_no_budget(own, settings):
     assert answers == ["200 OK"]
 
 
-def test_a_form_of_a_page_takes_more_room_than_its_length(own):
+def test_form_reserves_more_than_its_content_length(own):
     kind = {"CONTENT_TYPE": "application/x-www-form-urlencoded; charset=utf-8"}
     with own.reserve(MOST // 2):
         own._waiting = body_budget.WAITING

@@ -16,7 +16,7 @@ def _media(media):
     pass
 
 
-def test_a_token_is_made_shown_once_and_revoked(client, owner):
+def test_token_is_created_shown_once_and_revoked(client, owner):
     client.force_login(owner)
     text = client.post("/api/", {"name": "laptop", "scope": "predict", "days": "30"}).content.decode()
     secret = re.search(r'id="secret" tabindex="0">(\w+)<', text).group(1)

@@ -43,7 +43,7 @@ def test_every_form_of_a_table(client_of, approved, owner, name):
     assert (answer["Content-Type"], answer["Octweb-Model"]) == ("application/json", "small-cart/1")
 
 
-def test_csv_too(client_of, approved, owner):
+def test_csv_download_is_complete(client_of, approved, owner):
     lines = [",".join(NAMES), *(",".join(str(v) for v in r.values()) for r in rows())]
     assert post(client_of(owner), "\n".join(lines), kind="text/csv").json() == {"predictions": labels(approved)}
 
@@ -57,7 +57,7 @@ def test_other_outputs(client_of, approved, owner):
     assert post(client_of(owner), body | {"params": {"output": "score"}}).status_code == 400
 
 
-def test_which_model(client, client_of, approved, register, owner, staff):
+def test_model_is_chosen_by_argument_or_header(client, client_of, approved, register, owner, staff):
     calls = client_of(owner)
     body = {"instances": rows()}
     assert post(calls, body).status_code == 200  # there is only one
@@ -78,7 +78,7 @@ def test_which_model(client, client_of, approved, register, owner, staff):
     assert post(calls, body, "?model=other").status_code == 410
 
 
-def test_who_may(client, client_of, model, approved, owner):
+def test_call_needs_a_valid_token(client, client_of, model, approved, owner):
     body = {"instances": rows()}
     assert post(client, body).status_code == 401
     for header in ("Basic x", "Basic " + base64.b64encode(b"a:b").decode(), "Basic", "Token x"):

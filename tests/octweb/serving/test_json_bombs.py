@@ -95,7 +95,7 @@ def test_a_bomb_of_a_megabyte_is_refused_in_time(send, name):
 @pytest.mark.slow
 @pytest.mark.skipif(not PEAK.exists(), reason="the peak of memory is read from /proc")
 @pytest.mark.parametrize("name", random.Random(3).sample(list(BOMBS), LARGE))
-def test_a_bomb_as_large_as_bodies_may_be_stays_within_the_bound(send, settings, name):
+def test_largest_bomb_stays_within_the_memory_bound(send, settings, name):
     content = BOMBS[name](settings.MAX_PREDICT_BYTES - 100)
     found: list[int] = []
     peak = grown(lambda: found.extend(send(content)))

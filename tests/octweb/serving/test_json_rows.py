@@ -171,7 +171,7 @@ def test_no_more_rows_than_the_limit():
         (b'{"\\u0061": 1, "a": 2}', "a"),
     ],
 )
-def test_names_that_stand_twice_are_refused(text, name):
+def test_duplicate_names_are_refused(text, name):
     with pytest.raises(strict_json.DuplicateName, match=f"'{name}'"):
         strict_json.loads(text)
 

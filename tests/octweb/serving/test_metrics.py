@@ -50,7 +50,7 @@ def test_rows_labels_and_errors_are_counted(client_of, owner, approved):
     assert value("octweb_predict_labels_total", **of, label=label) >= 3
 
 
-def test_names_of_strangers_are_not_kept(client_of, owner):
+def test_names_of_unknown_users_are_not_stored(client_of, owner):
     client = client_of(owner)
     body = {"inputs": [{"name": "x", "shape": [1, 1], "datatype": "FP64", "data": [1]}]}
     for i in range(3):
@@ -59,7 +59,7 @@ def test_names_of_strangers_are_not_kept(client_of, owner):
     assert value("octweb_predict_requests_total", model="made-up-0", version="", api="v2", status="404") == 0
 
 
-def test_who_may_read_them(client, client_of, settings, owner, staff, approved):
+def test_only_permitted_users_may_read(client, client_of, settings, owner, staff, approved):
     assert client.get("/metrics").status_code == 403
     client.force_login(owner)
     assert client.get("/metrics").status_code == 403
@@ -133,7 +133,7 @@ def test_several_processes_answer_with_the_sum(tmp_path):
     assert 'octweb_predict_rows_total{model="m",version="1"} 4.0' in process.stdout
 
 
-def test_metrics_answer_without_the_data_folder(admin_client, settings, tmp_path):
+def test_metrics_work_without_the_data_folder(admin_client, settings, tmp_path):
     settings.DATA_DIR = tmp_path / "gone"
     answer = admin_client.get("/metrics")
     assert answer.status_code == 200

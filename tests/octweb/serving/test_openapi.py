@@ -30,7 +30,7 @@ def answer_schema(document, path: str, method: str = "get") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", TREES, ids=lambda path: path.stem)
-def test_model_file_is_as_the_document_says(complaints, path):
+def test_model_file_matches_the_document(complaints, path):
     assert complaints({"$ref": "#/components/schemas/ModelFile"}, json.loads(path.read_text())) == []
 
 
@@ -125,7 +125,7 @@ def test_every_address_of_the_protocol_is_described(document):
 
 
 @pytest.mark.django_db
-def test_answers_of_models_are_as_the_document_says(document, complaints, client_of, owner, approved):
+def test_answers_of_models_match_the_schema(document, complaints, client_of, owner, approved):
     client = client_of(owner)
     base = f"/api/v1/models/{approved.pk}/"
     for path in ("", "figures/tree/", "figures/tree-map/"):
@@ -137,7 +137,7 @@ def test_answers_of_models_are_as_the_document_says(document, complaints, client
 
 
 @pytest.mark.django_db
-def test_answers_of_both_protocols_are_as_the_document_says(document, complaints, client_of, owner, approved):
+def test_answers_of_both_protocols_match_the_schema(document, complaints, client_of, owner, approved):
     client = client_of(owner, scope="predict")
     tensors = [
         {"name": name, "datatype": "BYTES" if isinstance(v, str) else "FP64", "shape": [1], "data": [v]}

@@ -122,7 +122,7 @@ GOOD_V2 = [
 
 
 @pytest.mark.parametrize(("address", "body"), [(v1, b) for b in GOOD_V1] + [(v2, b) for b in GOOD_V2])
-def test_the_same_answer_both_ways(numbers, secret, ways, monkeypatch, address, body):
+def test_both_ways_give_the_same_answer(numbers, secret, ways, monkeypatch, address, body):
     content = json.dumps(body).encode()
     status, headers, answer = wsgi(address(numbers), content, secret)
     assert (status, headers["Content-Type"]) == (200, "application/json")
@@ -134,7 +134,7 @@ def test_the_same_answer_both_ways(numbers, secret, ways, monkeypatch, address, 
     assert {k for k in long_headers if k.startswith(("X-", "Content-S", "Ref", "Cross"))} <= headers.keys()
 
 
-def test_bearer_is_another_word_for_token(numbers, secret, ways):
+def test_bearer_is_accepted_like_token(numbers, secret, ways):
     content = json.dumps(GOOD_V1[0]).encode()
     status, _, answer = wsgi(v1(numbers), content, "", HTTP_AUTHORIZATION=f"Bearer {secret}")
     assert status == 200
@@ -275,7 +275,7 @@ def test_tls_is_asked_for_where_it_must_be(numbers, secret, settings, ways):
     assert ways[-1]
 
 
-def test_a_steady_call_asks_the_database_nothing(numbers, secret, django_assert_num_queries):
+def test_repeated_call_needs_no_database_query(numbers, secret, django_assert_num_queries):
     body = json.dumps({"inputs": [tensor(1)]}).encode()
     wsgi(v2(numbers), body, secret)
     with django_assert_num_queries(0):

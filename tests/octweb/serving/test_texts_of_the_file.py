@@ -154,7 +154,7 @@ def test_empty_cell_is_answered_and_marked_in_every_interface(learned, client_of
 
 
 @pytest.mark.parametrize("cell", ["1.5", "12,5 $", "12.5.2023", "-(5,00) €", "5,00- €"])
-def test_a_text_in_another_form_is_refused_with_row_and_column(messy, client_of, owner, cell):
+def test_misformatted_text_is_refused_with_row_and_column(messy, client_of, owner, cell):
     good = {name: value for name, value in cells(1).items() if name != "class"}
     answer = v1(client_of(owner), messy, [good, good | {"debt": cell}])
     assert answer.status_code == 422

@@ -61,13 +61,13 @@ def test_every_answer_states_the_limit_and_what_is_left(rate, client_of, approve
     assert all(1 <= int(s[2]) <= 60 for s in stated)
 
 
-def test_refused_stranger_reads_the_limit(rate, client, approved):
+def test_refused_visitor_sees_the_limit(rate, client, approved):
     rate(stranger="3/min")
     assert client.get(MODELS)["RateLimit"].startswith('"stranger";r=2;')
     assert "RateLimit" not in client.get("/version")
 
 
-def test_calls_left_are_those_that_are_still_accepted():
+def test_remaining_calls_equal_accepted_ones():
     for moment in (0.0, 20.0, 59.0):
         windows = Windows()
         for i in range(7):
@@ -88,7 +88,7 @@ def test_a_faulty_call_is_counted_once(rate, client_of, approved, owner):
     assert predict(client, approved).status_code == 429
 
 
-def test_a_user_who_is_signed_in_is_counted(rate, client, approved, owner):
+def test_signed_in_user_is_counted(rate, client, approved, owner):
     rate(user="1/min")
     client.force_login(owner)
     assert client.get(MODELS).status_code == 200

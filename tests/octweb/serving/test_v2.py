@@ -50,7 +50,7 @@ def outputs(answer):
     return {o["name"]: np.array(o["data"]).reshape(o["shape"]) for o in answer.json()["outputs"]}
 
 
-def test_health_needs_no_token_and_the_rest_does(client, approved):
+def test_only_health_needs_no_token(client, approved):
     assert client.get("/v2/health/live").json() == {"live": True}
     assert client.get("/v2/health/ready").json() == {"ready": True}
     for path in ("/v2", f"/v2/models/{NAME}", f"/v2/models/{NAME}/ready"):

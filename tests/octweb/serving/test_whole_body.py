@@ -15,7 +15,7 @@ import gunicorn
 import pytest
 
 from octweb.core.management.commands.serve import WORKER
-from octweb.serving.whole_body import LONG, whole_body
+from octweb.serving.whole_body import LONG_BODY_BYTES, whole_body
 from tests.conftest import ROOT
 
 APPLICATION = """
@@ -63,7 +63,7 @@ def request(body: bytes, announced: int | None = None) -> bytes:
 
 
 def expected(body: bytes) -> bytes:
-    kind = "bytearray" if len(body) >= LONG else "bytes"
+    kind = "bytearray" if len(body) >= LONG_BODY_BYTES else "bytes"
     return f"{kind} {len(body)} {hashlib.sha256(body).hexdigest()} 0".encode()
 
 
@@ -79,7 +79,7 @@ def lines(connection: socket.socket, count: int) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("size", [10, LONG - 1, LONG, 817_554, 3_000_001])
+@pytest.mark.parametrize("size", [10, LONG_BODY_BYTES - 1, LONG_BODY_BYTES, 817_554, 3_000_001])
 def test_the_bytes_arrive_and_the_connection_goes_on(port, size):
     body = os.urandom(size)
     with socket.create_connection(("127.0.0.1", port), 300) as connection:
@@ -89,14 +89,14 @@ def test_the_bytes_arrive_and_the_connection_goes_on(port, size):
 
 
 def test_pipelined_calls_are_separated(port):
-    bodies = [os.urandom(n) for n in (LONG, 5, 3 * LONG, 1)]
+    bodies = [os.urandom(n) for n in (LONG_BODY_BYTES, 5, 3 * LONG_BODY_BYTES, 1)]
     with socket.create_connection(("127.0.0.1", port), 300) as connection:
         connection.sendall(b"".join(map(request, bodies)))
         assert lines(connection, 4) == list(map(expected, bodies))
 
 
 def test_a_body_in_small_pieces(port):
-    body = os.urandom(3 * LONG)
+    body = os.urandom(3 * LONG_BODY_BYTES)
     sent = request(body)
     with socket.create_connection(("127.0.0.1", port), 300) as connection:
         for start in range(0, len(sent), 7001):
@@ -105,16 +105,16 @@ def test_a_body_in_small_pieces(port):
         assert lines(connection, 1) == [expected(body)]
 
 
-def test_of_a_body_that_ends_too_early_there_is_what_came(port):
+def test_truncated_body_returns_received_bytes(port):
     with socket.create_connection(("127.0.0.1", port), 300) as connection:
-        connection.sendall(request(b"x" * LONG, announced=2 * LONG))
+        connection.sendall(request(b"x" * LONG_BODY_BYTES, announced=2 * LONG_BODY_BYTES))
         connection.shutdown(socket.SHUT_WR)
-        assert lines(connection, 1)[0].split()[:2] == [b"bytearray", str(LONG).encode()]
+        assert lines(connection, 1)[0].split()[:2] == [b"bytearray", str(LONG_BODY_BYTES).encode()]
         assert connection.makefile("rb").read() == b""  # and the connection is closed
 
 
 def test_other_versions_and_servers_are_read_through_wsgi(monkeypatch):
     monkeypatch.setattr(gunicorn, "version_info", (99, 0, 0))
-    assert whole_body(io.BytesIO(b"x" * LONG), LONG) == b"x" * LONG
+    assert whole_body(io.BytesIO(b"x" * LONG_BODY_BYTES), LONG_BODY_BYTES) == b"x" * LONG_BODY_BYTES
     monkeypatch.undo()
-    assert whole_body(io.BytesIO(b"x" * LONG), LONG) == b"x" * LONG
+    assert whole_body(io.BytesIO(b"x" * LONG_BODY_BYTES), LONG_BODY_BYTES) == b"x" * LONG_BODY_BYTES

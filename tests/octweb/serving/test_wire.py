@@ -167,7 +167,7 @@ def test_compressed_bodies_work(line, coding):
     assert found == digest(DATA)
 
 
-def test_a_call_without_a_body_may_name_a_coding(line):
+def test_call_without_body_may_name_an_encoding(line):
     line.request("GET", "/", headers={"Content-Encoding": "gzip"})
     answer = line.getresponse()
     assert (answer.status, answer.read()) == (200, digest(b""))
@@ -180,7 +180,7 @@ def test_a_form_may_be_as_long_as_an_upload(line):
     assert ask(line, body, Content_Encoding="gzip")[0].status == 413
 
 
-def test_a_plain_form_is_not_collected_and_has_a_limit(line):
+def test_plain_form_is_limited_and_not_buffered(line):
     """Django writes the files of a form to the disk. A stranger must not fill it with a form for the sign-in page."""
     form = {"Content_Type": "multipart/form-data; boundary=x"}
     answer, found = ask(line, bytes(2_500_000), **form)
@@ -195,7 +195,7 @@ def test_an_unknown_coding_is_415_and_names_the_known_ones(line):
 
 
 @pytest.mark.parametrize("sent", [0, 1, 999])
-def test_a_body_that_is_shorter_than_its_length_is_400(port, sent):
+def test_truncated_body_is_400(port, sent):
     with socket.create_connection(("127.0.0.1", port), 30) as sock:
         sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + b"x" * sent)
         sock.shutdown(socket.SHUT_WR)
@@ -224,7 +224,7 @@ def test_answers_to_programs_are_compressed_where_asked(line, accepted, coding, 
     assert plain.headers["Content-Encoding"] is None
 
 
-def test_calls_side_by_side_do_not_mix(port):
+def test_concurrent_calls_do_not_mix(port):
     wrong = []
 
     def client(i: int) -> None:

@@ -80,7 +80,7 @@ def test_wrong_choice_of_rows_is_refused(sources, counter, record, words):
         ("duckdb:/srv/bank.duckdb", "loans", "duckdb:/srv/bank.duckdb"),
     ],
 )
-def test_place_is_address_with_file(settings, staff, address, table, place):
+def test_place_joins_address_and_table(settings, staff, address, table, place):
     settings.SECRET_SOURCES = {"one": {"address": address, "groups": ()}}
     assert chosen_rows(staff, {"source": "one", "table": table}).place == place
 

@@ -13,7 +13,7 @@ from octweb.core.models import Team
 from octweb.core.ownership import forget_roles
 from octweb.datasets.models import Dataset
 from octweb.demo.models import Visit
-from octweb.notify.receivers import LONG, on_end
+from octweb.notify.receivers import LONG_RUN, on_end
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.lifecycle.audit_trail import audit_datasets
 from octweb.runs import actions as runs
@@ -106,7 +106,7 @@ def test_team_of_approved_model_is_hidden_from_others(client_of, shared, tree, o
 def test_former_member_gets_no_message(team, shared, members, owner, monkeypatch):
     run = runs.enqueue(owner=members["editor"], dataset=shared, method="cart")
     now = timezone.now()
-    TrainingRun.objects.filter(pk=run.pk).update(started=now - 2 * LONG, finished=now, status="succeeded")
+    TrainingRun.objects.filter(pk=run.pk).update(started=now - 2 * LONG_RUN, finished=now, status="succeeded")
     told = []
     monkeypatch.setattr("octweb.notify.receivers.queue_message", lambda user, message: told.append(user))
     on_end(TrainingRun, job_id=str(run.pk))

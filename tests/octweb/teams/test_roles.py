@@ -318,6 +318,6 @@ def test_team_with_objects_is_not_deleted(shared, team, owner):
     assert not Team.objects.exists()
 
 
-def test_name_of_a_team_is_taken_once(team, stranger):
+def test_team_names_are_unique(team, stranger):
     with pytest.raises(Conflict, match="of this name"):
         actions.create(by=stranger, name="risk")

@@ -23,7 +23,7 @@ def api(owner):
 
 @pytest.mark.slow
 @pytest.mark.one_database
-def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
+def test_model_is_edited_and_saved_through_the_api(api, model, serve):
     response = api.post(URL, {"model": str(model.pk)}, format="json")
     assert response.status_code == 201
     address = f"{URL}{response.json()['id']}/"

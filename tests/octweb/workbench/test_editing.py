@@ -222,7 +222,7 @@ def test_step_of_killed_child_is_answered_by_next_child(model, owner, serve, mon
 
 
 @pytest.mark.one_database
-def test_a_step_on_which_every_child_dies_fails_in_the_end(model, owner, serve, monkeypatch):
+def test_step_that_kills_every_child_fails(model, owner, serve, monkeypatch):
     bench = actions.open_for(owner=owner, model=model)
     real = work.EditingChild.hand
 
@@ -239,7 +239,7 @@ def test_a_step_on_which_every_child_dies_fails_in_the_end(model, owner, serve, 
     assert "ended 3 times" in step.error
 
 
-def test_a_dead_worker_leaves_its_steps_to_the_next_one(model, owner, serve, settings):
+def test_steps_of_dead_worker_are_taken_over(model, owner, serve, settings):
     bench = actions.open_for(owner=owner, model=model)
     step = actions.current(bench)
     # as a worker leaves it that was killed in the middle

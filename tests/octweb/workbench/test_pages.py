@@ -139,21 +139,21 @@ def test_wishes_are_written_as_questions_are(web, model, owner):
         {"threshold": "1"},
     ],
 )
-def test_a_threshold_that_cannot_be_held_opens_nothing(web, model, sent):
+def test_invalid_threshold_opens_no_workbench(web, model, sent):
     answer = web.post("/workbenches/new/", {"model": str(model.pk), **sent}, follow=True)
     assert answer.redirect_chain[-1][0] == f"/models/{model.pk}/"
     assert "This question has no threshold to hold, or the threshold is not a number." in answer.content.decode()
     assert not Workbench.objects.exists()
 
 
-def test_a_threshold_is_not_held_in_the_model_of_somebody_else(client, stranger, model):
+def test_threshold_cannot_be_held_in_model_of_other_owner(client, stranger, model):
     client.force_login(stranger)
     sent = {"model": str(model.pk), "node": "0", "threshold": "1"}
     assert client.post("/workbenches/new/", sent).status_code == 404
     assert not Workbench.objects.exists()
 
 
-def test_limit_of_questions_reads_as_no_question(web, model, owner, serve):
+def test_depth_limit_is_not_worded_as_a_question(web, model, owner, serve):
     """The table has a column named height, so "height ≤ 1" on a card would be a question."""
     bench = actions.open_for(owner=owner, model=model)
     actions.edit(bench, wishes=["depth root 1"])
@@ -182,7 +182,7 @@ def test_a_wish_may_be_typed_with_the_sign_of_pages(web, model, owner):
     assert actions.current_wishes(bench) == ["ask root width <= 2"]
 
 
-def test_a_contradiction_names_the_wishes_and_offers_ways_out(web, model, owner, serve):
+def test_contradiction_lists_wishes_and_remedies(web, model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     actions.edit(bench, wishes=["leaf root", "ask n width"])
     serve(bench)

@@ -51,7 +51,7 @@ def test_no_line_that_keeps_a_margin_beats_what_is_proved(make):
             assert split.bound <= least + 1e-9, (make.__name__, seed)
 
 
-def test_the_scope_says_what_rounding_takes():
+def test_scope_states_the_rounding():
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(40, 2)), 2)
     y = rng.integers(0, 2, 40)

@@ -126,7 +126,7 @@ def test_every_variant_finds_the_same_value(bound, strategy, best_first):
             assert split.bound == pytest.approx(expected[0], abs=1e-9)
 
 
-def test_a_search_that_could_not_end_is_refused():
+def test_endless_search_is_refused():
     with pytest.raises(ValueError, match="ends only"):
         SearchOptions(criteria=C3)
 
@@ -316,7 +316,7 @@ def test_many_pairs_per_call_give_split_of_one_pair_per_call(measure, monkeypatc
             assert other.bound <= one.value + 1e-9
 
 
-def test_a_pair_that_takes_long_is_left_to_a_search_of_its_own(monkeypatch):
+def test_slow_pair_gets_a_separate_search(monkeypatch):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(1500, 4))
     y = rng.integers(0, 2, 1500)
@@ -398,7 +398,7 @@ def test_scaled_values_keep_order_and_ties():
             assert np.array_equal(np.unique(points.values[h], return_inverse=True)[1], ranks)
 
 
-def test_a_negative_zero_is_a_zero():
+def test_negative_zero_equals_zero():
     """The sweep mistook a line upwards for one downwards if equal columns had zeros of both signs."""
     tried = 0
     for seed in range(300):

@@ -34,7 +34,7 @@ def test_the_claims_of_a_kept_tree_hold(method, tmp_path):
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
-def test_a_kept_tree_is_what_the_method_trains_today(name, tmp_path):
+def test_stored_tree_equals_todays_training(name, tmp_path):
     train(get(name), tmp_path / "model.json")
     model = read_model(model_path(PAGES, get(name)))
     today = read_model(tmp_path / "model.json")

@@ -101,7 +101,7 @@ def test_a_converted_file_cannot_claim_to_be_optimal(frame, text, tmp_path):
         (lambda f: f.drop(columns="edible"), "no target 'edible'"),
     ],
 )  # fmt: skip
-def test_a_table_that_does_not_fit_is_refused(frame, text, tmp_path, change, words):
+def test_incompatible_table_is_refused(frame, text, tmp_path, change, words):
     raw, reading = raw_of(change(frame), tmp_path / "rows.csv")
     with pytest.raises(DataError, match=words):
         count_rows(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible")
@@ -216,7 +216,7 @@ def test_too_deep_tree_stays_open_unless_better_one_exists():
     assert rival(bad, table, labels).verdict == "not optimal"
 
 
-def test_a_leaf_is_as_good_as_its_majority():
+def test_leaf_is_right_for_its_majority():
     X, y = columns(2)
     table = numeric_table(X)
     labels = Labels(name="y", classes=("0", "1"), codes=y)

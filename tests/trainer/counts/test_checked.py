@@ -102,7 +102,7 @@ LIES = [_raise_count, _claim_more, _raise_objective, _swap_class, _move_threshol
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_lies_are_refuted(trained, tmp_path, lie):
+def test_false_claims_are_refuted(trained, tmp_path, lie):
     folder, document = trained
     assert judged(document, folder, tmp_path) == "proved"
     lie(document)

@@ -209,7 +209,7 @@ class Stopped(Exception):
 
 
 def test_a_pass_that_is_stopped_ten_times_gives_the_same_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "PIECE", 4)
+    monkeypatch.setattr(files, "PIECE_ROWS", 4)
     monkeypatch.setattr(collect, "SECONDS", 0.0)
     rng = np.random.default_rng(5)
     for i in range(3):
@@ -237,7 +237,7 @@ def test_a_pass_that_is_stopped_ten_times_gives_the_same_file(tmp_path, monkeypa
 
 
 def test_another_request_does_not_go_on_with_an_old_pass(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "PIECE", 4)
+    monkeypatch.setattr(files, "PIECE_ROWS", 4)
     monkeypatch.setattr(collect, "SECONDS", 0.0)
     path = write_rows(random_rows(np.random.default_rng(5)), tmp_path / "rows.csv")
     request = CountRequest(source=path, target=TARGET, bins=4, options={"ignore": [KEY]}, threads=1)
@@ -253,8 +253,8 @@ def test_another_request_does_not_go_on_with_an_old_pass(tmp_path, monkeypatch):
 
 
 def test_questions_of_a_large_source_come_from_every_kth_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(collect, "SAMPLE", 50)
-    monkeypatch.setattr(files, "PIECE", 64)
+    monkeypatch.setattr(collect, "MIN_SAMPLE_ROWS", 50)
+    monkeypatch.setattr(files, "PIECE_ROWS", 64)
     rng = np.random.default_rng(1)
     rows = [
         ["value", TARGET],

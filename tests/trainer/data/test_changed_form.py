@@ -212,7 +212,7 @@ def test_estimator_warns_once_of_other_words():
     assert "Perhaps 'F' for 'Female', 'M' for 'Male'. Then 20 of 40 answers would be others." in str(seen[0].message)
 
 
-def test_the_short_look_misses_no_factor(count, tmp_path):
+def test_sampling_misses_no_factor(count, tmp_path):
     """If most numbers of a call are inside the training range, it is not examined in full, because nothing would be proposed."""
     rng = np.random.default_rng(11)
     X = rng.uniform(0, 100, (60, 3))

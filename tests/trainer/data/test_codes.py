@@ -50,7 +50,7 @@ def test_codes_are_guessed_from_where_they_stand(values, codes):
     assert likely_codes(np.array(values, float)) == codes
 
 
-def test_the_guess_has_a_reason_and_takes_nothing_by_itself(tmp_path):
+def test_guess_has_a_reason_and_is_not_applied(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("income,y\n" + "".join(f"{v},{'ab'[i % 2]}\n" for i, v in enumerate([-9, -9, -8, -8, 120, 80, 30])))
     guess = infer(read_table(path))[0]

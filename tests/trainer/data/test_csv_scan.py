@@ -51,7 +51,7 @@ def by_character(body: bytes, delimiter: bytes):
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 64])
 def test_against_a_reading_by_character(piece, monkeypatch, count):
-    monkeypatch.setattr(csv_scan, "PIECE", piece)
+    monkeypatch.setattr(csv_scan, "PIECE_BYTES", piece)
     draw = random.Random(piece)
     for _ in range(6 * count):
         body = "".join(draw.choices('",\na \t;', weights=[4, 4, 3, 4, 1, 1, 1], k=draw.randint(1, 40))).encode()
@@ -66,7 +66,7 @@ def test_against_a_reading_by_character(piece, monkeypatch, count):
 
 
 def test_scan_stops_at_the_limit(monkeypatch):
-    monkeypatch.setattr(csv_scan, "PIECE", 16)
+    monkeypatch.setattr(csv_scan, "PIECE_BYTES", 16)
     rows = scan(b"a\n" * 1000, b",", most_records=20)
     assert 20 < rows.excess.records <= 30
     long = scan(b"a,b\n1,2\n" + b"x" * 500 + b"\n1,2\n", b",", most_bytes=100)

@@ -47,7 +47,7 @@ def guess(*cells):
         (("1", "2", "x", "4"), ColumnKind.CATEGORICAL, "such as 'x' are not", 0),
     ],
 )
-def test_guess(cells, kind, reason, missing):
+def test_kind_is_guessed(cells, kind, reason, missing):
     column = guess(*cells)
     assert column.schema.kind is kind
     assert reason in column.reason
@@ -100,7 +100,7 @@ def test_numbers_are_read_as_python_reads_them():
     assert table.columns[0].values.tolist() == [float(c) for c in cells]
 
 
-def test_text_that_is_no_utf8_makes_a_parquet_file_damaged(tmp_path):
+def test_invalid_utf8_makes_a_parquet_file_damaged(tmp_path):
     words = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"\xffa"))
     pq.write_table(pa.table({"a": words, "b": [1, 2]}), tmp_path / "odd.parquet")
     with pytest.raises(DataError, match="damaged"):

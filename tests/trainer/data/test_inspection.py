@@ -179,7 +179,7 @@ def test_amounts_are_not_left_out_for_their_name(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["customer", "Account_No", "ticket number", "Kundennummer", "crowd_reference"])
-def test_thing_with_a_number_names_the_rows(tmp_path, name):
+def test_column_named_as_number_identifies_rows(tmp_path, name):
     table, _, _ = load(table_of(tmp_path / "t.csv", **{name: MEASURES["shuffled"]}), target="y")
     assert table.names == ("size",)
 
@@ -223,7 +223,7 @@ def test_counter_that_is_the_only_column_stays(tmp_path):
     assert load(tmp_path / "t.csv", target="y")[0].names == ("x", "one")
 
 
-def test_target_that_counts_is_never_left_out(tmp_path):
+def test_counting_target_is_never_ignored(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{SIZES[i * i % 6]},{i}\n" for i in range(12)))
     assert load(tmp_path / "t.csv", target="y")[1].name == "y"
 
@@ -252,13 +252,13 @@ def test_iris_trains_without_its_id_column(tmp_path):
         ("-5", "\u22125", "-5.0"),
     ],
 )
-def test_words_that_look_alike_are_one_group(words):
+def test_similar_words_are_grouped(words):
     counts = {word: 10 - i for i, word in enumerate(words)}
     assert alike_groups(counts | {"other": 3, "false": 1}) == [words]
 
 
 @pytest.mark.parametrize("words", [("007", "7"), ("a", "b"), ("1", "2"), ("1", "yes")])
-def test_words_that_differ_are_no_group(words):
+def test_different_words_are_not_grouped(words):
     assert alike_groups(dict.fromkeys(words, 1)) == []
 
 
@@ -291,7 +291,7 @@ MONTH_FORMS = [
 
 
 @pytest.mark.parametrize(("word", "form"), MONTH_FORMS)
-def test_stand_in_with_a_month_name_is_an_empty_cell(tmp_path, word, form):
+def test_placeholder_date_with_month_name_is_missing(tmp_path, word, form):
     days = [word if i % 9 == 0 else pd.Timestamp(2021, 1 + i % 12, 13 + i % 15).strftime(form) for i in range(N)]
     table, labels, _ = load(table_of(tmp_path / "t.csv", end=days), target="y")
     assert table.columns[table.names.index("end month")].missing.sum() == 7
@@ -303,7 +303,7 @@ def test_stand_in_with_a_month_name_is_an_empty_cell(tmp_path, word, form):
 
 
 @pytest.mark.parametrize("word", ["9999-12-31", "0000-00-00", "NaT", "\\N", "<null>", "2999-01-01"])
-def test_date_with_a_stand_in_stays_a_date(tmp_path, word):
+def test_date_column_with_placeholder_stays_a_date(tmp_path, word):
     days = [word if i % 9 == 0 else f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)]
     path = table_of(tmp_path / "t.csv", end=days)
     table, labels, report = load(path, target="y")
@@ -641,7 +641,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_form_of_numbers_has_the_findings_of_an_array(form):
+def test_numeric_form_has_same_findings_as_array(form):
     X = np.random.default_rng(5).integers(-9, 9, (60, 3)) * (np.arange(60) % 2)[:, None] / 4
     y = X[:, 1] > 0
     findings = {(f.kind, f.figure) for f in inspect(FORMS[form](X), y)}
@@ -847,7 +847,7 @@ def test_number_of_the_case_with_several_rows_is_found(tmp_path, copied, order):
     assert own.severity == ("low" if order == "sorted" else "medium")  # a counter is left out already
 
 
-def test_number_in_uneven_numbers_of_rows_names_no_case(tmp_path):
+def test_number_with_uneven_repeats_is_no_identifier(tmp_path):
     rng = np.random.default_rng(8)
     path = table_of(tmp_path / "t.csv", v=rng.integers(1, 30, N).tolist())
     assert ("identifier", "v") not in kinds_of(inspect(path, target="y"))

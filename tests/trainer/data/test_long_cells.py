@@ -10,7 +10,7 @@ import pytest
 
 from trainer.check.recount.table.rows import NUMBER
 from trainer.data.formats.csv_file import read_csv
-from trainer.data.formats.raw import MOST_NAME
+from trainer.data.formats.raw import MAX_NAME_CHARACTERS
 from trainer.data.formats.spreadsheet import as_text
 from trainer.data.parsing import reading_of
 from trainer.data.reader import read_table
@@ -80,7 +80,7 @@ def test_no_memory_for_a_thread_is_no_memory_and_not_a_bad_file(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_name_of_a_column_may_be_long_but_not_megabytes(tmp_path, kind):
+def test_column_name_length_is_limited(tmp_path, kind):
     """It appears in every tree, answer and page."""
 
     def read_named(name: str):
@@ -91,7 +91,7 @@ def test_a_name_of_a_column_may_be_long_but_not_megabytes(tmp_path, kind):
             pq.write_table(pa.table({"a": [1, 4], name: [2, 5], "c": [3, 6]}), path)
         return read_table(path)
 
-    assert len(read_named("b" * MOST_NAME).names[1]) == MOST_NAME
+    assert len(read_named("b" * MAX_NAME_CHARACTERS).names[1]) == MAX_NAME_CHARACTERS
     with pytest.raises(DataError, match=r"name of column 2 has 5,000,000 characters, but at most 1,000") as error:
         read_named("b" * 5_000_000)
     assert len(str(error.value)) < 300

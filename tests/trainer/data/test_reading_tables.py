@@ -142,7 +142,7 @@ def test_other_columns_settle_a_sign_that_a_column_leaves_open():
     assert column("1.234", "2.5", other="1,5 2,25")[1] == ["1.234", "2.5"]
 
 
-def test_a_person_decides_what_is_open():
+def test_user_decides_open_questions():
     assert column("1,234", "2,500", decimal={"": ","})[1] == ["1.234", "2.500"]
     assert column("1,234", "2,500", thousands={"x": ","})[1] == ["1234", "2500"]
     assert column("1,234", "2,500", kinds={"x": "number:.,"})[1] == ["1234", "2500"]
@@ -225,7 +225,7 @@ def test_lines_around_the_table(text, top, bottom):
         "a,b,c\n1,2,x\n\n5\n",
     ],
 )
-def test_a_row_of_another_length_is_still_refused_with_its_line(text):
+def test_row_of_wrong_length_is_refused_with_its_line(text):
     with pytest.raises(DataError, match="Line "):
         read_csv(text.encode())
 
@@ -235,7 +235,7 @@ def test_footers_that_are_values_elsewhere_stay():
     assert len(raw) == 3
 
 
-def test_a_person_says_which_lines_are_no_rows():
+def test_user_names_lines_that_are_no_rows():
     raw = read_csv(b"x,y,z\n1,2,3\na,b,c\n1,2,p\n3,4,q\nx,9,9\n", skip_top=2, skip_bottom=1)
     assert raw.names == ("a", "b", "c")
     assert raw.line_numbers.tolist() == [4, 5]
@@ -287,7 +287,7 @@ def test_possible_thousands_points_are_decimals_with_a_note(cells):
     ("cells", "other"),
     [(("1.234", "2.5"), ""), (("0.125", "2.500"), ""), (("1.234", "1500"), ""), (("1.234", "2.500"), "0.5 2"), (("12", "850"), "")],
 )  # fmt: skip
-def test_points_that_are_surely_decimal_signs_are_not_spoken_of(cells, other):
+def test_unambiguous_decimal_points_have_no_note(cells, other):
     assert column(*cells, other=other) == (None, list(cells))
 
 
@@ -331,7 +331,7 @@ def test_loaded_model_reads_data_frames_like_its_file(dated):
         assert TreePredictor(classifier._fitted).predict(rows).tolist() == frame["class"].tolist()
 
 
-def test_loaded_model_refuses_cells_that_its_file_could_not_have(dated):
+def test_loaded_model_refuses_cells_impossible_in_its_file(dated):
     classifier, frame, *_ = dated
     for rows, words in ((frame.assign(when="soon"), "is read as dates"), (frame[["price"]], "'?when year'?")):
         with pytest.raises(ValueError, match=words):

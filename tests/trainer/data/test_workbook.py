@@ -57,7 +57,7 @@ def test_cells_have_the_types_of_the_sheet(write):
     assert (raw.place, raw.detected.format, raw.detected.sheet) == ("Row", "xlsx", "Data")
 
 
-def test_numbers_are_no_thousands(write):
+def test_numbers_are_not_read_as_thousands(write):
     raw = read(write, [["a", "b"], [1.234, "1,5"], [2.345, "2,5"]])
     assert cells(raw)[0] == [1.234, 2.345]
     path = write(workbook({"s": [["a", "b", "y"]] + [[1.234 + i, f"{i},5", "pq"[i % 2]] for i in range(20)]}))

@@ -251,7 +251,7 @@ def test_numbers_beyond_64_bits_stay_exact():
     assert total == 2 * ((1 << 40) + 3) ** 2
 
 
-def test_a_stopped_count_says_what_it_has_seen():
+def test_stopped_count_reports_lower_bounds():
     rng = np.random.default_rng(5)
     X = rng.integers(0, 2, (300, 30)).astype(float)
     y = rng.integers(0, 2, 300).astype(np.int32)
@@ -319,7 +319,7 @@ def test_treefarms_counts_without_trivial_splits_depend_on_ties(exchanged, three
 
 
 @seeds(90)
-def test_questions_of_empty_cells_part_rows_once_each(seed):
+def test_questions_on_missing_values_separate_rows_once(seed):
     """The counted questions are compared with those of the definition. No partition is missing or counted twice."""
     problem = replace(empty_table(seed), scheme=Scheme.ALL_THRESHOLDS)
     questions = Workbench(problem, depth=2).space.questions

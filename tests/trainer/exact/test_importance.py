@@ -120,7 +120,7 @@ def test_record_has_the_range_and_first_omits_slow_parts():
         assert (column["importance_least"], column["importance_most"]) == (least / n**2, most / n**2)
 
 
-def test_a_range_that_is_stopped_is_left_out_and_named(monkeypatch):
+def test_stopped_range_is_omitted_and_named(monkeypatch):
     problem, _, _, _ = instance(3)
     session = WorkbenchSession(
         TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2})

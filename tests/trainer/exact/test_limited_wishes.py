@@ -168,7 +168,7 @@ def test_price_lists_within_limits_are_those_of_enumeration(seed):
         assert (p.tree[0], p.errors, p.leaves) == (p.question, errors, leaves)
 
 
-def test_good_trees_are_not_counted_within_limits():
+def test_good_trees_with_tree_limits_are_refused():
     problem = random_table(3)
     bench = Workbench(problem, depth=2, limits=TreeLimits(constraints=Constraints(max_leaves=2)))
     with pytest.raises(ParameterError, match="filters"):

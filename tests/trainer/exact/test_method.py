@@ -106,7 +106,7 @@ def test_the_tree_does_not_depend_on_the_number_of_threads(depth):
     assert one.cost == two.cost == one.bound == two.bound
 
 
-def test_a_small_cache_forgets_but_stays_exact():
+def test_small_cache_evicts_and_stays_exact():
     X, y = hard_instance(150, 12)
     free = solve_binary(BinaryProblem(X, y, n_classes=2, depth=5))
     tight = solve_binary(BinaryProblem(X, y, n_classes=2, depth=5), options=ExactOptions(memory=20_000, one_call=False))

@@ -73,7 +73,7 @@ def test_depth_four_is_counted_too_and_the_list_is_cut():
     assert len(found.trees) == 2
 
 
-def test_a_stopped_count_says_nothing():
+def test_stopped_count_claims_nothing():
     rng = np.random.default_rng(1)
     X = rng.integers(0, 2, (400, 60)).astype(np.uint8)
     y = rng.integers(0, 2, 400).astype(np.int32)

@@ -60,7 +60,7 @@ def test_default_on_pure_noise_keeps_one_leaf():
     assert chosen.certificate_.status == "optimal"
 
 
-def test_a_slow_choice_leaves_half_of_the_time_to_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_slow_size_choice_uses_at_most_half_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A choice that took all the time once left a tree of one leaf."""
 
     def search_until_stopped(method: object, problem: object, settings: object, monitor: Monitor) -> list[SizedDraft]:

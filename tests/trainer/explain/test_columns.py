@@ -144,5 +144,5 @@ def test_words_that_a_spreadsheet_would_run_get_an_apostrophe(tmp_path):
         ("in", ["31", "rot, hell"], 'age is 31 (in 31, "rot, hell")'),
     ],
 )
-def test_a_step_says_what_the_value_was_compared_with(op, threshold, words):
+def test_step_states_the_compared_threshold(op, threshold, words):
     assert step_text({"column": "age", "value": 31, "op": op, "threshold": threshold, "distance": None}) == words

@@ -262,7 +262,7 @@ def test_lie_about_a_node_is_refuted(honest, tmp_path):
 def test_large_node_is_checked_without_binary_columns(honest, tmp_path, monkeypatch):
     """Trees of one question are compared, so a lie about the lowest questions is still refuted."""
     document, data = honest
-    monkeypatch.setattr(subtrees, "CELLS", 10)
+    monkeypatch.setattr(subtrees, "MAX_NODE_CELLS", 10)
     monkeypatch.delattr(subtrees, "answer_matrix")
     assert claims(findings(document, data, tmp_path)) == ["cannot be judged"]
     nodes = document["nodes"]

@@ -177,7 +177,7 @@ def test_the_best_tree_under_constraints_given_by_name(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["oct", "binoct"])
 @pytest.mark.parametrize("name", ["none", "columns", "recall", "opportunity", "pairs", "rising"])
-def test_the_baselines_take_them_too(method, name):
+def test_baselines_accept_constraints(method, name):
     asked, holds = CONSTRAINTS[name]
     bins = 2 if method == "oct" else BINS  # the models of OCT are the slowest
     of = {} if method == "oct" else {"penalty": Fraction(0), "complete": True}
@@ -265,7 +265,7 @@ def test_reachable_leaves_and_columns_are_reported_too(method):
         ({"monotone": "length up", "depth": 5}, "possible up to depth 4"),
     ],
 )
-def test_a_constraint_that_cannot_be_understood_is_refused(asked, where):
+def test_unreadable_constraint_is_refused(asked, where):
     with pytest.raises(ParameterError, match=where):
         run("bendoct", **asked)
 
@@ -360,7 +360,7 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
 @pytest.mark.parametrize(
     ("method", "seed", "gap"), [("flowoct", 57, 0.05), ("bendoct", 9, 0.05), ("bendoct", 15, 0.03)]
 )
-def test_a_gap_that_is_asked_for_goes_with_a_fine_price(method, seed, gap):
+def test_requested_gap_works_with_a_fine_price(method, seed, gap):
     r = np.random.default_rng(seed)
     n = int(r.integers(15, 40))
     X = r.integers(0, 2, (n, 5)).astype(float)

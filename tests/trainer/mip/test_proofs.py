@@ -92,7 +92,7 @@ def noise(seed: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("limit", "status"), [({"mip_gap": 1.0}, "optimal"), ({"time_limit": 0.5}, "time_limit")])
-def test_a_bound_that_is_not_met_needs_no_more_than_it_says(limit, status, tmp_path):
+def test_bound_that_is_not_met_needs_no_further_check(limit, status, tmp_path):
     """The proof of the optimum would have hundreds of steps."""
     result, (model, data, proof) = trained(tmp_path, noise(1), "bendoct", depth=5, leaf_penalty=0.01, **limit)
     claim = result.certificate

@@ -80,7 +80,7 @@ def test_many_rows_agree_with_the_binary_search(classes, leaf_cost):
         assert solution.cost == solution.bound == binary.cost
 
 
-def test_a_tolerance_and_a_limit_leave_a_valid_bound():
+def test_bound_is_valid_with_tolerance_and_limit():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(300, 5))
     y = rng.integers(0, 2, 300).astype(np.int32)

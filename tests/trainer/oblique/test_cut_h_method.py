@@ -174,7 +174,7 @@ def test_time_is_up_before_the_first_tree():
     assert result.certificate.bound >= result.certificate.objective
 
 
-def test_a_known_tree_is_the_first_one():
+def test_start_tree_is_the_first_incumbent():
     r = np.random.default_rng(2)
     X = r.integers(0, 6, (60, 3)).astype(float)
     data, labels = table(X, ((X[:, 0] > X[:, 1]) ^ (r.random(60) < 0.15)).astype(int))

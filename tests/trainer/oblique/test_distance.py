@@ -102,7 +102,7 @@ def test_programs_over_many_points_are_small_and_can_be_stopped():
 
 @pytest.mark.parametrize("method", ["cut-h", "s-oct", "oct-h"])
 @pytest.mark.parametrize("place", ["presolve.Packing", "raising.make_plane_proof", "tree_search.backend"])
-def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
+def test_memory_limit_keeps_the_tree(method, place, monkeypatch):
     def full(*_):
         raise MemoryError
 

@@ -205,7 +205,7 @@ def test_frontier_keeps_limit_and_points_during_drawing():
 
 
 @pytest.mark.parametrize("style", ["svm", "sparse"])
-def test_a_cancel_ends_the_drawing_of_a_plane(style):
+def test_cancel_interrupts_drawing_of_a_plane(style):
     r = np.random.default_rng(4)
     Z = r.random((400, 40))
     wanted = Z @ r.normal(size=40)

@@ -79,7 +79,7 @@ def test_three_classes_are_searched_without_binary_bound():
         )
 
 
-def test_a_part_of_the_rows_is_solved_as_if_it_were_all():
+def test_subset_of_rows_is_solved_like_a_whole_table():
     """Values of row sets are cached between calls, including upper bounds of sets that missed the target."""
     for seed in range(20):
         _, groups = groups_of(seed, 0)

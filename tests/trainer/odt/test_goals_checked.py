@@ -61,7 +61,7 @@ def test_lies_about_pairs_are_refuted(tmp_path):
         assert next(f for f in verify(model, data) if f.claim == "frontier").verdict == "refuted", lie
 
 
-def test_a_frontier_that_was_not_finished_says_less_and_holds(tmp_path):
+def test_unfinished_frontier_claims_less_and_is_proved(tmp_path):
     """A pair that meets its bound is not proved while more positives may be correct with as many negatives."""
     model, _, data, _ = trained(tmp_path, 1, **SHAPE, frontier=True)
     document = json.loads(model.read_text())
@@ -76,7 +76,7 @@ def test_a_frontier_that_was_not_finished_says_less_and_holds(tmp_path):
 
 
 @pytest.mark.parametrize("goal", GOALS[1:4])
-def test_another_goal_than_the_parameters_ask_for_is_refuted(tmp_path, goal):
+def test_goal_that_differs_from_parameters_is_refuted(tmp_path, goal):
     model, _, data, _ = trained(tmp_path, 1, **SHAPE, **goal)
     document = json.loads(model.read_text())
     claim = document["certificate"]

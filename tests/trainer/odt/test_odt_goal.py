@@ -220,7 +220,7 @@ class _Patience(Monitor):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("card", [0, 1])
-def test_a_stopped_frontier_says_only_what_is_proved(card):
+def test_stopped_frontier_states_only_proved_points(card):
     """Listed pairs are Pareto-optimal, no tree exceeds the bounds, and "finished" means that no pair is missing."""
     stopped = settled = 0
     for seed in range(80):

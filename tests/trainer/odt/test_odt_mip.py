@@ -104,7 +104,7 @@ def test_highs_agrees(seed):
 
 
 @pytest.mark.parametrize("solver", ["scip"])
-def test_a_pair_that_no_tree_reaches_is_answered_by_the_best(solver):
+def test_unreachable_pair_is_answered_with_the_best(solver):
     answered = 0
     for seed in range(40):
         problem = two_classes(900 + seed)

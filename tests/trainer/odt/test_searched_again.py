@@ -85,7 +85,7 @@ def test_trees_below_the_target_are_not_searched(seed):
     assert found.tolist() == np.minimum(whole, target).tolist()
 
 
-def test_a_search_that_would_take_long_ends():
+def test_long_search_ends_at_its_limit():
     problem, *_ = case(0, 2)
     columns, sizes = posed(problem)
     with pytest.raises(SearchTooLarge):

@@ -209,7 +209,7 @@ def test_price_lists_with_empty_cells_are_those_of_enumeration(seed):
 
 
 @seeds(40)
-def test_questions_with_empty_cells_part_rows_as_their_split(seed):
+def test_questions_on_missing_values_separate_rows_like_splits(seed):
     _, bench, _, _, _, _ = instance(seed, empty_cells=True)
     space = bench.space
     for question in range(space.questions.encoded):

@@ -87,7 +87,7 @@ def test_only_all_reads_as_all_and_only_none_as_none(share, text):
         ),
     ],
 )
-def test_rules_read_as_the_design_asks(split, text):
+def test_rules_are_worded_as_designed(split, text):
     assert split_text(split, PLAIN) == text
 
 
@@ -116,7 +116,7 @@ def test_the_whole_tree_as_nested_lines():
     )
 
 
-def test_a_path_says_what_the_row_has():
+def test_path_states_the_values_of_the_row():
     rule = Linear(features=(0, 1), coefficients=(1.0, 7314.0), threshold=1831.0, levels=(-1, -1))
     tree = grow(
         DraftBranch(split=rule, left=DraftLeaf(), right=DraftLeaf()),

@@ -91,7 +91,7 @@ def written(model: ModelFile, folder):
     return path
 
 
-def test_a_claim_about_the_whole_tree_is_left_alone(tmp_path):
+def test_whole_tree_claim_is_unchanged(tmp_path):
     model, _ = trained(tmp_path, "exact", depth=2)
     with pytest.raises(ModelFileError, match="whole tree is optimal"):
         pruned(model)

@@ -141,7 +141,7 @@ def test_a_damaged_document_is_refused_with_a_sentence(damage, tmp_path):
         read_model(path)
 
 
-def test_at_least_a_hundred_damages_are_tried():
+def test_at_least_hundred_faults_are_tried():
     assert len(DAMAGES) >= 100
 
 
@@ -214,7 +214,7 @@ def test_the_old_file_stays_when_writing_fails(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["model.json"]
 
 
-def test_a_model_that_breaks_its_own_schema_is_not_written(tmp_path):
+def test_model_that_violates_its_schema_is_not_written(tmp_path):
     tree, _ = random_tree(1)
     with pytest.raises(ModelFileError):
         write(ModelFile(tree=tree, target=3), tmp_path / "model.json")  # type: ignore[arg-type]

@@ -141,7 +141,7 @@ def test_sum_below_an_empty_text_reaches_its_leaf():
     check(tree, matrix, session(tree, "columns").run(["label", "probabilities", "leaf"], feed(tree, matrix)))
 
 
-def test_a_coefficient_that_rounds_to_one_stays_what_it_is():
+def test_coefficient_that_rounds_to_one_is_unchanged():
     schema = [ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in "uv"]
     split = Linear(features=(0, 1), coefficients=(0.99999999, 0.001), threshold=1e8 - 0.5, levels=(-1, -1))
     draft = DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1))

@@ -33,7 +33,7 @@ PLANE = Linear(features=(0, 1, 2), levels=(-1, -1, -1), coefficients=(1.0, -2.0,
     ],
     ids=["threshold", "interval", "subset", "line", "plane"],
 )
-def test_a_split_says_what_pages_ask(split, cut, weighted, brief):
+def test_split_text_equals_question_on_pages(split, cut, weighted, brief):
     assert split.cut == cut
     assert split.weighted == weighted
     assert split.brief(SCHEMA) == brief
@@ -42,7 +42,7 @@ def test_a_split_says_what_pages_ask(split, cut, weighted, brief):
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("most", [1, 2])
-def test_a_smaller_set_sends_the_same_rows(seed, most):
+def test_smaller_category_set_routes_rows_equally(seed, most):
     rng = np.random.default_rng(seed)
     rows = np.zeros((30, 4))
     # one side of any split then has at most `most` categories

@@ -14,7 +14,7 @@ import numpy as np
 
 ENCODING = "cp1252"
 SURE = 0.9
-MOST_ODD = 0.02  # largest share of non-ASCII characters that may look wrong
+MAX_ODD_SHARE = 0.02  # largest share of non-ASCII characters that may look wrong
 MOST_PLACES = 200_000
 BETWEEN = "’‘·–—\u00ad"  # characters that occur between letters, as in l’eau and col·legi
 OTHER, SMALL, CAPITAL, SIGN = range(4)
@@ -40,7 +40,7 @@ def example(content: bytes) -> tuple[str, int] | None:
     """Return a non-ASCII word and its line if the content reads well as cp1252; else None."""
     raw = np.frombuffer(content, np.uint8)
     places = np.flatnonzero(raw >= 128)
-    if not len(places) or _odd(raw, places[:MOST_PLACES]) > MOST_ODD:
+    if not len(places) or _odd(raw, places[:MOST_PLACES]) > MAX_ODD_SHARE:
         return None
     try:
         content.decode(ENCODING)

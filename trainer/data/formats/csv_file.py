@@ -33,7 +33,7 @@ FIRST_LINE = "The first line of the file says so."
 BY_TABLE = "It cuts the lines of the table into as many values as the header."
 NO_THREAD = "launch worker thread"
 SOMETHING = re.compile(rb"\S")
-BLOCK = 1 << 21  # bytes per block of the parser, which reserves as much for every column
+BLOCK_BYTES = 1 << 21  # bytes per block of the parser, which reserves as much for every column
 
 
 def read_csv(
@@ -384,7 +384,7 @@ def _cells(body: bytes, scan_result: Scan, delimiter: str, width: int, header: b
     else:
         part = memoryview(body)[scan_result.starts[first] :]  # a memoryview does not copy the bytes
     longest = int((scan_result.ends - scan_result.starts).max())
-    columns = _parse(part, delimiter, width, newlines=scan_result.quoted_breaks, block=max(BLOCK, 2 * longest))
+    columns = _parse(part, delimiter, width, newlines=scan_result.quoted_breaks, block=max(BLOCK_BYTES, 2 * longest))
     if len(columns[0]) != rows:
         raise DataError(
             f"The parser found {len(columns[0])} rows where {rows} were counted; check the quotes of the file."

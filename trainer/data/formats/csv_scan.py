@@ -18,7 +18,7 @@ SPACED = re.compile(r'"[^"\n]*"(?: "[^"\n]*")+\n')
 SAMPLE_BYTES = 1 << 16
 SAMPLE_LINES = 200
 SPACES = np.array([9, 11, 12, 13, 32], np.uint8)
-PIECE = 1 << 18  # bytes per scanning step
+PIECE_BYTES = 1 << 18  # bytes per scanning step
 MOST_PLACES = 1000  # limit on the reported places where text follows a closing quote
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
@@ -71,8 +71,8 @@ def scan(body: bytes, delimiter: bytes, *, most_records: int | None = None, most
     """
     walk = _Walk(body, delimiter[0])
     excess = None
-    for start in range(0, len(body), PIECE):
-        walk.piece(start, min(start + PIECE, len(body)))
+    for start in range(0, len(body), PIECE_BYTES):
+        walk.piece(start, min(start + PIECE_BYTES, len(body)))
         if most_records is not None and walk.kept > most_records:
             excess = Excess(records=walk.kept)
         elif most_bytes is not None and (line := walk.longer_than(most_bytes)):

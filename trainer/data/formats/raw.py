@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from trainer.data.formats import layout as layouts
 
-MOST_NAME = 1000  # limit on the characters of a column's name, since every tree, answer and page repeats it
+MAX_NAME_CHARACTERS = 1000  # limit on the characters of a column's name, since every tree, answer and page repeats it
 # fields that are left out of the JSON if they are unset, as in most files
 RARE = ("top", "bottom", "sheet", "sheets", "index", "remarks")
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
@@ -22,9 +22,9 @@ TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 def too_long(names: Sequence[str]) -> list[str]:
     """Return a message for each column name that is too long."""
     return [
-        f"the name of column {place:,} has {len(name):,} characters, but at most {MOST_NAME:,} are possible. Shorten it."
+        f"the name of column {place:,} has {len(name):,} characters, but at most {MAX_NAME_CHARACTERS:,} are possible. Shorten it."
         for place, name in enumerate(names, 1)
-        if len(name) > MOST_NAME
+        if len(name) > MAX_NAME_CHARACTERS
     ]
 
 

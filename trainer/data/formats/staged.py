@@ -17,7 +17,7 @@ from trainer.errors import DataError
 from trainer.table import Table
 
 KEY = b"octweb-raw"
-ROW_GROUP = 50_000  # rows per group, so that a page of twenty rows does not read the whole file
+ROW_GROUP_ROWS = 50_000  # rows per group, so that a page of twenty rows does not read the whole file
 
 
 def write_raw(raw: RawTable, path: str | Path) -> None:
@@ -26,7 +26,7 @@ def write_raw(raw: RawTable, path: str | Path) -> None:
     steps = np.diff(raw.line_numbers, prepend=0).astype("<i8")
     record = {"detected": raw.detected.to_json(), "lines": base64.b64encode(zlib.compress(steps.tobytes())).decode()}
     table = pa.table(list(raw.columns), names=list(raw.names)).replace_schema_metadata({KEY: json.dumps(record)})
-    pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP)
+    pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP_ROWS)
 
 
 def read_raw(path: str | Path) -> RawTable:

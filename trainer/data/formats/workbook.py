@@ -36,7 +36,7 @@ RELATIONS = "xl/_rels/workbook.xml.rels"
 COMMON_PARTS = ("[Content_Types].xml", "_rels/.rels", WORKBOOK, RELATIONS, "xl/styles.xml", "xl/sharedStrings.xml")
 EMPTY, NUMBER, TRUTH, TIME, TEXT = range(5)
 BREAK = "\ue00a"  # a private-use character that replaces a line break in a cell, so that each row is one line
-MOST_AROUND = 1_000  # limit on rows above and below the table
+MAX_LINES_AROUND = 1_000  # limit on rows above and below the table
 DATE_LENGTH = len("2024-12-31")
 CELL = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
 
@@ -345,7 +345,7 @@ def _check_size(scan: SheetScan, limits: ReadLimits) -> None:
     """Raise DataError for a sheet that is empty or beyond the limits; the rows around the table count as well."""
     if not scan.columns:
         raise DataError("The sheet is empty. Choose another sheet, or a file with a header row and rows.")
-    most_rows = limits.rows + MOST_AROUND
+    most_rows = limits.rows + MAX_LINES_AROUND
     if scan.rows > most_rows or scan.columns > limits.columns or scan.rows * scan.columns > limits.cells:
         raise DataError(
             f"The sheet has {scan.rows:,} rows and {scan.columns:,} columns up to its last cell, but at most {limits.rows:,} rows, "

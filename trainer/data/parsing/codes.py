@@ -21,11 +21,11 @@ SAME_DIGITS = tuple(v for v in (*BELOW, *ABOVE) if abs(v) >= 99 and len(set(str(
 ALL_CODES = np.unique((*BELOW, *ABOVE))
 FEWEST_ROWS = 2
 FEWEST_IN_A_SPIKE = 5
-SPIKE = 10  # a spike has at least this many times the rows of any ordinary value
+MIN_SPIKE_FACTOR = 10  # a spike has at least this many times the rows of any ordinary value
 MANY_VALUES = 20
 APART = 2.0  # a large code is at least this many times the highest ordinary value
 MOST = 20
-MEANING = 80  # limit on the characters of a code's meaning
+MAX_MEANING_CHARACTERS = 80  # limit on the characters of a code's meaning
 
 
 def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[float, int]:
@@ -35,7 +35,7 @@ def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[flo
     `values`, float64 (n,), occur in one row each, or in `rows`, int64 (n,). A number of BELOW is a code if no
     other value is negative. A number of ABOVE is a code if it is at least twice as large as all other values.
     Each needs at least two rows. A number such as −999 or 9999 can also be a spike: a code of any size that
-    is SPIKE times as frequent as each of at least MANY_VALUES other values.
+    is MIN_SPIKE_FACTOR times as frequent as each of at least MANY_VALUES other values.
     """
     if not (ALL_CODES[np.searchsorted(ALL_CODES[:-1], values)] == values).any():
         return {}
@@ -65,7 +65,7 @@ def spike_rows(rows: Collection[int]) -> float:
 
     The result is infinite if there are fewer than MANY_VALUES values.
     """
-    return max(FEWEST_IN_A_SPIKE, SPIKE * int(max(rows))) if len(rows) >= MANY_VALUES else math.inf
+    return max(FEWEST_IN_A_SPIKE, MIN_SPIKE_FACTOR * int(max(rows))) if len(rows) >= MANY_VALUES else math.inf
 
 
 def codes_text(rows: Mapping[float, int]) -> str:
@@ -115,7 +115,9 @@ def check_meanings(meanings: Mapping[str, str], codes: Iterable[float], column: 
         if code not in declared:
             code_list = ", ".join(map(decimal_text, sorted(declared))) or "none"
             raise DataError(f"'{word[:40]}' is not a code of column '{column}'. Its codes are: {code_list}.")
-        meanings_by_code[decimal_text(code)] = " ".join(re.sub(r"[,;]", " / ", meaning).split())[:MEANING]
+        meanings_by_code[decimal_text(code)] = " ".join(re.sub(r"[,;]", " / ", meaning).split())[
+            :MAX_MEANING_CHARACTERS
+        ]
     return meanings_by_code
 
 
@@ -130,4 +132,4 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
     for part in text.replace(";", ",").split(","):
         number, _, meaning = part.partition(":")
         if part.strip():
-            yield number.strip().replace("−", "-"), " ".join(meaning.split())[:MEANING]
+            yield number.strip().replace("−", "-"), " ".join(meaning.split())[:MAX_MEANING_CHARACTERS]

@@ -11,7 +11,7 @@ from trainer.data.parsing.column import ColumnReading
 from trainer.data.parsing.numbers import NumberParts, Way
 
 SAMPLE = 200  # this many distinct words decide whether a column is examined further
-SLIPS = 0.1  # up to this share, cells that do not fit the form count as slips
+MAX_SLIP_SHARE = 0.1  # up to this share, cells that do not fit the form count as slips
 
 
 @dataclass(frozen=True)

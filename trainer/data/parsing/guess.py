@@ -30,7 +30,7 @@ from trainer.data.parsing.column import (
     ranks_of,
 )
 from trainer.data.parsing.dates import FORMATS, GUESSED, TIME, moment_of
-from trainer.data.parsing.draft import SAMPLE, SLIPS, Draft, Words, gaps_reason, how_many, quote_words
+from trainer.data.parsing.draft import MAX_SLIP_SHARE, SAMPLE, Draft, Words, gaps_reason, how_many, quote_words
 from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.guess_dates import dates_of, no_dates
 from trainer.data.parsing.numbers import (
@@ -47,8 +47,8 @@ from trainer.data.parsing.numbers import (
 )
 from trainer.data.parsing.words import is_missing_word
 
-FEW_VALUES = 10  # in a column with words, at most this many distinct numbers may be codes
-MOST_LETTERS = 4  # a word of at most this many letters after a digit may be a number with a unit, or a month
+MAX_CODES = 10  # in a column with words, at most this many distinct numbers may be codes
+MAX_UNIT_LETTERS = 4  # a word of at most this many letters after a digit may be a number with a unit, or a month
 
 UNKNOWN_FORM = "its values look like numbers or times, but not in a form that is known"
 
@@ -132,7 +132,7 @@ def _ranks(name: str, column: pa.Array, order: str, choices: ParsingChoices) -> 
 def _with_a_note(draft: Draft, words: Words) -> Draft:
     """Turn a plain column into text with a reason if nearly all words look like numbers, but in no known form."""
     reading = draft.reading
-    few = len(words.words) <= FEW_VALUES and not any(map(_has_foreign_digit, words.words))
+    few = len(words.words) <= MAX_CODES and not any(map(_has_foreign_digit, words.words))
     if reading.taken_for != PLAIN or reading.given or draft.ways or few:
         return draft
     odd = [w for w, plain in zip(words.words, words.plain, strict=True) if not plain and not _is_number(w)]
@@ -156,7 +156,7 @@ def _is_number(word: str) -> bool:
 def _like_a_number(word: str) -> bool:
     """Return whether a word begins with a digit, or a sign and a digit, and has few letters."""
     begin = word.lstrip("+-(<>=~≤≥≈±#'\" ")
-    return begin[:1].isdigit() and sum(c.isalpha() for c in word) <= MOST_LETTERS
+    return begin[:1].isdigit() and sum(c.isalpha() for c in word) <= MAX_UNIT_LETTERS
 
 
 def _plain_or_missing(name: str, choices: ParsingChoices, taken_for: str, reason: str) -> ColumnReading:
@@ -271,13 +271,13 @@ def _with_odd(
     word = words.first(odd)
     facts = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among {numbers} numbers"
     choices = ("text",)
-    if is_chosen or (not plain_parts and words.rows(odd) <= SLIPS * all_rows):
+    if is_chosen or (not plain_parts and words.rows(odd) <= MAX_SLIP_SHARE * all_rows):
         return ColumnReading(
             name=words.name, taken_for=ASK, question=facts + how_many(words, odd), choices=choices, odd=tuple(odd)
         )
     if user_choices.words(words.name):
         return _plain_or_missing(words.name, user_choices, PLAIN, "you said so")
-    if 2 * numbers > all_rows and len(parts) > FEW_VALUES:
+    if 2 * numbers > all_rows and len(parts) > MAX_CODES:
         reason = f"{numbers} of {all_rows} values are numbers, but {words.where(word).lower()} has '{word[:60]}'"
         return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",), odd=tuple(odd))
     return ColumnReading(name=words.name, taken_for=PLAIN)
@@ -290,7 +290,7 @@ def _no_numbers(words: Words, odd: Sequence[str]) -> ColumnReading:
 
 
 def _may_be_codes(words: Words, parts: dict[str, NumberParts]) -> bool:
-    return len(parts) <= FEW_VALUES and words.rows(list(parts)) >= 2 * len(parts)
+    return len(parts) <= MAX_CODES and words.rows(list(parts)) >= 2 * len(parts)
 
 
 def _codes_beside(words: Words, gaps: Sequence[str]) -> ColumnReading:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trainer.data.parsing.column import ASK, DATE, TEXT, ColumnReading
 from trainer.data.parsing.dates import MOST_STAND_INS, TIME, DateForm, form_for, is_no_day, moment_of, stand_ins
-from trainer.data.parsing.draft import SAMPLE, SLIPS, Words, gaps_reason, how_many
+from trainer.data.parsing.draft import MAX_SLIP_SHARE, SAMPLE, Words, gaps_reason, how_many
 from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.words import is_missing_word
 
@@ -44,7 +44,7 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
         return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=choices)
     made, odd = min(forms_and_odd.values(), key=lambda pair: words.rows(pair[1]))
     between = all(any(moment_of(word, form) is not None for form in likely) for word in odd)
-    if not (is_chosen or between or words.rows(odd) <= SLIPS * words.counts.sum()):
+    if not (is_chosen or between or words.rows(odd) <= MAX_SLIP_SHARE * words.counts.sum()):
         return None
     if likely == [TIME] and not is_chosen and any(moment_of(word, TIME) is None for word in odd):
         return None  # the column has durations such as 30:15, which are not times of day
@@ -61,7 +61,7 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
 def _no_days(words: Words, values: Sequence[str], forms: Sequence[str]) -> tuple[str, ...]:
     """Return the values that are dates of no real day, such as 30 February; () if there are too many of them."""
     no_days = tuple(word for word in values if is_no_day(word, forms))
-    few = len(no_days) <= MOST_STAND_INS and words.rows(no_days) <= SLIPS * words.counts.sum()
+    few = len(no_days) <= MOST_STAND_INS and words.rows(no_days) <= MAX_SLIP_SHARE * words.counts.sum()
     return no_days if few else ()
 
 

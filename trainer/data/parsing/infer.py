@@ -21,13 +21,15 @@ FEW_VALUES = 10
 COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
 EXAMPLES = 5
 LISTED = 20
-MOST_REPEATS = 4  # rows that share one number in a table with several rows for each case
-MOST_COPIED = 0.05  # largest share of rows beyond the usual number of rows of each number, as where rows were copied
-NEARLY_ALL = 0.8  # smallest share of the numbers with the usual number of rows
-FEWEST_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
+MAX_REPEATS = 4  # rows that share one number in a table with several rows for each case
+MAX_COPIED_SHARE = (
+    0.05  # largest share of rows beyond the usual number of rows of each number, as where rows were copied
+)
+MIN_USUAL_SHARE = 0.8  # smallest share of the numbers with the usual number of rows
+MIN_NUMBERS_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
 SHUFFLED_GAP_FACTOR = 1.25  # shuffled numbers may be a sample of a range, and leave out one in five
 SHORTEST_LONG_NUMBER = 10_000
-FEWEST_SPREAD = 100  # fewer numbers, such as salaries, may look evenly spread by chance
+MIN_SPREAD_NUMBERS = 100  # fewer numbers, such as salaries, may look evenly spread by chance
 EVEN_SPREAD = 1.36  # critical value of the Kolmogorov-Smirnov test at 5 %, multiplied by the square root of n
 LARGEST_GAP_FACTOR = 2  # a counter with removed rows still has at least every second number
 ID_NAMES = re.compile(
@@ -195,7 +197,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
     repeats = _equal_repeats(cells.counts[values])
     is_named = distinct > FEW_VALUES and repeats > 0 and (_is_id_name(name) or _is_number_name(name))
     # twelve months, each in two years, are no cases
-    if is_named or (repeats == 2 and distinct >= FEWEST_WITH_GAPS):
+    if is_named or (repeats == 2 and distinct >= MIN_NUMBERS_WITH_GAPS):
         return (
             ColumnKind.CATEGORICAL,
             f"{distinct} texts, each in {repeats} rows: a name of the case, useless for new rows",
@@ -208,7 +210,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
 def _are_hexadecimal(cells: Cells, values: np.ndarray) -> bool:
     """Return whether the texts are hexadecimal numbers of one length, some with leading zeros and a tenth with letters."""
     words = cells.array.filter(pa.array(values))
-    if len(words) < FEWEST_WITH_GAPS or len(pc.unique(pc.binary_length(words))) > 1:
+    if len(words) < MIN_NUMBERS_WITH_GAPS or len(pc.unique(pc.binary_length(words))) > 1:
         return False
     if not pc.all(pc.match_substring_regex(words, HEXADECIMAL)).as_py():
         return False
@@ -299,7 +301,7 @@ def numbers_rows(name: str, values: FloatArray) -> str:
     if _is_counter(values, distinct):
         return f"it numbers the rows{each}"
     is_code = bool(CODE_NAMES.fullmatch(name.strip())) and not PLACE_NAMES.fullmatch(name.strip())
-    is_code = is_code and len(distinct) >= FEWEST_WITH_GAPS
+    is_code = is_code and len(distinct) >= MIN_NUMBERS_WITH_GAPS
     if is_code or _is_id_name(name) or (_is_number_name(name) and _even_numbers(distinct)):
         return (
             f"it is called '{name}' and names the rows{each}" if each else f"it is called '{name}' and names each row"
@@ -346,14 +348,14 @@ def _even_numbers(distinct: FloatArray, each: str = "are different") -> str:
     `each` says in how many rows each of them is, to follow "all 50 numbers".
     """
     n = len(distinct)
-    if n < FEWEST_WITH_GAPS:
+    if n < MIN_NUMBERS_WITH_GAPS:
         return ""
     low = int(distinct[0])
     high = int(distinct[-1])
     step = int(np.gcd.reduce(np.diff(distinct).astype(np.int64)))
     if (high - low) // step + 1 <= SHUFFLED_GAP_FACTOR * n:
         return f"all {n:,} numbers {each} and leave out few from {low} to {high}"
-    if n < FEWEST_SPREAD or low < SHORTEST_LONG_NUMBER or len(str(low)) != len(str(high)):
+    if n < MIN_SPREAD_NUMBERS or low < SHORTEST_LONG_NUMBER or len(str(low)) != len(str(high)):
         return ""
     uneven = np.abs((distinct - low) / (high - low) - np.linspace(0, 1, n)).max()
     if uneven > EVEN_SPREAD / np.sqrt(n):
@@ -375,7 +377,7 @@ def _is_counter(values: FloatArray, distinct: FloatArray) -> bool:
     if (gaps == gaps[0]).all():
         return True
     places = (distinct[-1] - distinct[0]) / np.gcd.reduce(gaps.astype(np.int64)) + 1
-    return len(distinct) >= FEWEST_WITH_GAPS and bool(places <= LARGEST_GAP_FACTOR * len(distinct))
+    return len(distinct) >= MIN_NUMBERS_WITH_GAPS and bool(places <= LARGEST_GAP_FACTOR * len(distinct))
 
 
 def _equal_repeats(counts: np.ndarray) -> int:
@@ -385,14 +387,14 @@ def _equal_repeats(counts: np.ndarray) -> int:
     """
     usual = int(counts.min())
     copies = counts - usual
-    is_equal = copies.max() <= max(1, usual // 2) and copies.sum() <= MOST_COPIED * counts.sum()
-    return usual if usual <= MOST_REPEATS and is_equal else 0
+    is_equal = copies.max() <= max(1, usual // 2) and copies.sum() <= MAX_COPIED_SHARE * counts.sum()
+    return usual if usual <= MAX_REPEATS and is_equal else 0
 
 
 def _usual_repeats(counts: np.ndarray) -> int:
     """Return the number of rows of nearly all values if no value has many rows, as where rows were lost; else 0."""
-    usual = int(np.bincount(counts).argmax()) if counts.max() <= MOST_REPEATS else 0
-    return usual if usual > 1 and (counts == usual).mean() >= NEARLY_ALL else 0
+    usual = int(np.bincount(counts).argmax()) if counts.max() <= MAX_REPEATS else 0
+    return usual if usual > 1 and (counts == usual).mean() >= MIN_USUAL_SHARE else 0
 
 
 def _is_id_name(name: str) -> bool:

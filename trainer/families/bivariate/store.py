@@ -17,7 +17,7 @@ from trainer.growing.options import MEASURES
 from trainer.kernels.impurity import phi
 from trainer.tree.numbers import middle
 
-TILT = 0.25  # a line is tilted by this share of the widest tilt that still separates the sides
+TILT_SHARE = 0.25  # a line is tilted by this share of the widest tilt that still separates the sides
 
 
 def widest_split(
@@ -96,7 +96,7 @@ def _tilts(u: FloatArray, v: FloatArray, side: BoolArray) -> list[float]:
     if not gap > 0:
         return []
     span = float(u.max() - u.min())
-    tilt = TILT * gap / span if span > 0 else 1.0
+    tilt = TILT_SHARE * gap / span if span > 0 else 1.0
     return [tilt, -tilt]
 
 

@@ -119,7 +119,7 @@ def test_costs_of_recalls_are_left_to_vector_steps():
     assert other is limited_proof(BinaryProblem(X, y, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1, allowed=np.ones(4, np.uint8)), limits, Fraction(29), stop=never, vectors=lambda: other)  # fmt: skip
 
 
-def test_a_bound_that_is_not_met_needs_no_more_than_it_says():
+def test_bound_that_is_not_met_needs_no_further_check():
     """A time limit ended the search. A proof of the optimum would have many more steps."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (60, 9)).astype(np.uint8)

@@ -275,7 +275,7 @@ def test_larger_label_tree_includes_what_it_can_predict():
 
 
 @pytest.mark.parametrize(("depth", "leaves"), [(5, 32), (6, 63), (6, 64)])
-def test_the_first_ways_to_label_many_leaves_come_at_once(depth, leaves):
+def test_first_labellings_of_many_leaves_are_immediate(depth, leaves):
     """No attempt leaves more leaves for a side than its depth allows, because that would not end."""
     own = list(itertools.islice(enumerate_labellings(depth, leaves, 3), 50))
     assert own == list(itertools.islice(trees(depth, leaves, [0, 1, 2]), 50))

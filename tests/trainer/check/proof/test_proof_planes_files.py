@@ -109,7 +109,7 @@ def test_both_checkers_agree_on_changed_proof_of_planes(tmp_path, method, parame
     assert page(cases) == here
 
 
-def test_a_proof_that_would_take_too_long_is_not_written(tmp_path):
+def test_proof_over_its_time_estimate_is_not_written(tmp_path):
     data = tmp_path / "rows.csv"
     file = tmp_path / "proof.jsonl.gz"
     data.write_text(DECIMALS)

@@ -307,7 +307,7 @@ def test_both_checkers_accept_deep_proof_and_no_higher_goal(tmp_path, rule):
 def test_too_long_proof_states_size_of_space(monkeypatch):
     made = written(0, 4, 9)
     assert made is not None
-    monkeypatch.setattr(rule_fronts, "MOST_PLACES", 3)
+    monkeypatch.setattr(rule_fronts, "MAX_SUBPROBLEMS", 3)
     problem = table(np.random.default_rng(0), 9)
     asked = NOTHING | {"depth": 4, "fairness": "opportunity", "fairness_column": "c 0", "fairness_delta": 0.0}
     with pytest.raises(NotProved, match=r"would take too long: \d questions are too many for depth 4"):

@@ -84,7 +84,7 @@ def test_deep_tree_with_interval_of_wish_is_proved(wished, tmp_path):
     assert verdict(verify(tmp_path / "model.json", data, proof)) == "proved"
 
 
-def test_an_interval_that_no_wish_names_is_refused(wished, tmp_path):
+def test_interval_without_wish_is_refused(wished, tmp_path):
     model, data, proof = wished
     certificate = model["certificate"]
     for texts in (["avoid root x"], ["ask n x between 0.3 and 0.8", "avoid root x"]):

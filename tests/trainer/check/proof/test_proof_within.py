@@ -290,7 +290,7 @@ def with_taller(proof: Lines, deepest: int = INFINITE_COST) -> Lines:
     return found
 
 
-def test_a_step_about_taller_trees_hides_none_that_says_more():
+def test_step_for_taller_trees_hides_no_stronger_one():
     larger = 0
     for seed in range(1000, 1030):
         made = written(seed, wishes=False, limited=True, deep=True)
@@ -302,7 +302,7 @@ def test_a_step_about_taller_trees_hides_none_that_says_more():
     assert larger
 
 
-def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
+def test_strongest_step_about_all_rows_counts():
     """A step about taller trees counts for those of the depth if it shows more than the other step."""
     X = np.array(list(itertools.product((False, True), repeat=3)))
     y = X.sum(axis=1).astype(np.int32) % 2

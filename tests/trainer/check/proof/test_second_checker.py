@@ -231,7 +231,7 @@ def test_both_checkers_agree_on_every_change_of_proof(files, tmp_path):
     assert not said[4] or len(lines) == 1
 
 
-def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
+def test_neither_checker_accepts_invalid_numbers(tmp_path):
     """Such values are a missing bound, a word as bound, an invalid limit, and a price below 0."""
     data = table(tmp_path, 3)
     rows, labels, _ = load(data, target="kind", ignore=[])

@@ -141,7 +141,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "asked", "share"), CASES)
-def test_no_claim_of_a_method_is_without_a_line(folder, tmp_path, method, asked, share):
+def test_every_claim_of_a_method_has_a_line(folder, tmp_path, method, asked, share):
     document, data = trained(folder, method, test_share=share, folds=2 if share else 0, **asked)
     said = findings(document, data, tmp_path)
     assert verdict(said) in ("proved", "recounted"), [f for f in said if f.verdict == "refuted"]
@@ -194,7 +194,7 @@ def test_contract_that_the_table_does_not_have_is_refuted(folder, tmp_path, lie)
 
 
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
-def test_no_claim_of_the_workbench_is_without_a_line(folder, tmp_path, method):
+def test_every_claim_of_the_workbench_has_a_line(folder, tmp_path, method):
     _, data = trained(folder, "exact", test_share=0.0)
     table, labels, *_ = load(data, target="class")
     session = WorkbenchSession(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2}))

@@ -75,7 +75,7 @@ def test_file_without_rows_is_not_proved_by_its_scope(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_point_of_a_frontier_has_a_question_less_than_leaves(folder, tmp_path):
+def test_frontier_point_has_one_split_less_than_leaves(folder, tmp_path):
     document, data = trained(folder, "cut-h", pareto=True, depth=1)
     point = next(e for e in document["certificate"]["evidence"] if e["kind"] == "leaf-frontier")["points"][-1]
     assert point["branchings"] == point["leaves"] - 1

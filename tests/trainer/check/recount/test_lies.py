@@ -173,7 +173,7 @@ def test_broken_or_unsearched_restriction_is_refuted(folder, tmp_path, method):
         ("min_gain", 0.02, 0.3, "each question lowering the impurity by at least {} of the rows"),
     ],
 )
-def test_a_limit_of_growing_that_the_tree_breaks(folder, tmp_path, method, name, kept, broken, words):
+def test_tree_beyond_its_growth_limit(folder, tmp_path, method, name, kept, broken, words):
     """The scope states the limit, too, so only the tree can reveal the lie."""
     document, data = trained(folder, method, **{name: kept})
     assert len(document["nodes"]) > 1
@@ -268,7 +268,7 @@ def test_huge_numbers_are_rejected(folder, tmp_path, method, name):
         findings(document, data, tmp_path)
 
 
-def test_a_scope_of_more_bins_than_anybody_can_count(folder, tmp_path):
+def test_scope_with_huge_number_of_bins(folder, tmp_path):
     document, data = trained(folder, "odt", **FAST)
     certificate = document["certificate"]
     certificate["scope"] = certificate["scope"].replace("at most 10 bins", f"at most {10**20} bins")

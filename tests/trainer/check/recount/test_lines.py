@@ -100,7 +100,7 @@ def test_a_split_of_many_rows_is_proved_again(plane, tmp_path, monkeypatch):
     assert of("splits", findings(document, data, tmp_path)).verdict == "cannot be judged"
 
 
-def test_a_threshold_that_names_itself_the_best_is_refuted(plane, tmp_path):
+def test_threshold_falsely_called_best_is_refuted(plane, tmp_path):
     document, data, points, answers = plane
     document = json.loads(json.dumps(document))
 

@@ -86,7 +86,7 @@ def test_spaces_are_trimmed_as_in_training():
     assert [s for s, own, word in zip(spaces, words.to_pylist(), trimmed, strict=True) if own.strip() != word] == []
 
 
-def test_a_class_that_is_not_listed_is_no_silence(tmp_path):
+def test_rows_of_an_unlisted_class_are_reported(tmp_path):
     """Two of three classes are listed, and the rows of the third one are left out."""
     lines = [f"{i % 7},{'abc'[i % 3]}" for i in range(90)]
     whole = tmp_path / "whole.csv"

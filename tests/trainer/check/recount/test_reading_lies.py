@@ -87,7 +87,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lie_about_the_reading_is_found_or_changes_nothing(trained, tmp_path, lie):
+def test_false_parsing_record_is_found_or_has_no_effect(trained, tmp_path, lie):
     path, document = trained
     document = json.loads(json.dumps(document))
     LIES[lie](document["reading"])

@@ -33,7 +33,7 @@ def verdicts(document, **asked):
         ({"min_leaf": 90}, False),
     ],
 )
-def test_a_restriction_is_read_off_the_tree(asked, holds):
+def test_restriction_is_derived_from_the_tree(asked, holds):
     document = trained("exact", depth=2, bins=5)
     asks = [node["split"]["feature"] for node in document["nodes"] if "split" in node]
     assert asks[0] == "width"

@@ -170,7 +170,7 @@ def test_questions_are_counted(tmp_path, scheme):
         ("odt", {"max_card": 1}, "at most 1 category in", "at most 1 categories in"),
     ],
 )
-def test_words_of_older_files_are_known(tmp_path, method, asked, today, before):
+def test_scope_texts_of_older_files_are_accepted(tmp_path, method, asked, today, before):
     sentence, check = judged(tmp_path, method, **asked)
     assert today in sentence
     assert check(sentence) == check(sentence.replace(today, before)) == "recounted"

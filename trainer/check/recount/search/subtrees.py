@@ -21,7 +21,7 @@ from trainer.check.recount.tree import branches
 from trainer.check.recount.trees.counts import Counts, penalty, split_rows
 
 WORK = 4e9  # limit on rows × classes × pairs of questions, over all nodes
-CELLS = 20_000_000  # limit on rows × questions of a node
+MAX_NODE_CELLS = 20_000_000  # limit on rows × questions of a node
 BLOCK = 4_000_000  # counts that are held at a time
 KIND = "subtrees"
 
@@ -149,7 +149,7 @@ class _Subtrees:
         """Return the size of the search."""
         if height < 2:
             return float(len(self.features) * self.W.size)
-        if self.size * len(self.rows) > CELLS:
+        if self.size * len(self.rows) > MAX_NODE_CELLS:
             return float("inf")
         return float(self.size**2) * self.W.size * (self.size if height > 2 else 1)
 

@@ -17,7 +17,7 @@ MAX_GROUPS = 1000
 NORMAL = 1.959963984540054
 LEVEL = 0.95
 COST_INTERVALS = ("cost_interval", "saved_interval")
-STEPS = 200_000  # number of steps of a numerical integral
+INTEGRAL_STEPS = 200_000  # number of steps of a numerical integral
 # tolerance as a share of an interval's width, because another version of NumPy draws slightly different samples
 NEAR = 0.1
 
@@ -191,7 +191,7 @@ def _weighted_interval(correct: np.ndarray, weights: np.ndarray, folds: int) -> 
 
 def _student(freedom: int) -> float:
     """Return the two-sided critical value of Student's t at LEVEL, by an integral over angles."""
-    angle = np.linspace(0, math.pi / 2, STEPS + 1)
+    angle = np.linspace(0, math.pi / 2, INTEGRAL_STEPS + 1)
     density = np.cos((angle[1:] + angle[:-1]) / 2) ** (freedom - 1)
     inside = np.concatenate([[0.0], np.cumsum(density)])
     return math.sqrt(freedom) * math.tan(float(np.interp(LEVEL * inside[-1], inside, angle)))

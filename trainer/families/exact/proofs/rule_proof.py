@@ -44,7 +44,7 @@ def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
 
     Raises NotProved if the bound is wrong, or if checking the proof would take too long.
     """
-    fronts = ruled_fronts(problem, settings, rule_fronts.MOST_PLACES)
+    fronts = ruled_fronts(problem, settings, rule_fronts.MAX_SUBPROBLEMS)
     space = fronts.space
     g = space.instance
     cost = -(-bound.numerator * g.Q // bound.denominator)

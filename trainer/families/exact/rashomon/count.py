@@ -26,7 +26,7 @@ from trainer.families.exact.search.frame import NO_FLOORS
 from trainer.kernels.members import members
 
 MOST_INT64 = 1 << 62
-KEY_ROOM = 1 << 26  # limit on the keys of all cached lists together, about 24 bytes each
+MAX_CACHED_KEYS = 1 << 26  # limit on the keys of all cached lists together, about 24 bytes each
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Counter:
         entry = self._count(rows, path, height, budget)
         self.memo[key] = entry
         self.held_keys += len(entry.keys) - (0 if cached is None else len(cached.keys))
-        if self.held_keys > KEY_ROOM:
+        if self.held_keys > MAX_CACHED_KEYS:
             raise SearchStopped
         return entry
 
@@ -142,10 +142,10 @@ class Counter:
             self._floors(path),
             self.keys.layout,
             budget,
-            KEY_ROOM,
+            MAX_CACHED_KEYS,
             self.space.flag,
         )
-        if len(keys) > KEY_ROOM or self.space.stopped():
+        if len(keys) > MAX_CACHED_KEYS or self.space.stopped():
             raise SearchStopped
         if most >= MOST_INT64:
             return None
@@ -323,8 +323,8 @@ class Bag:
 
     @property
     def full(self) -> bool:
-        """Whether it has more than KEY_ROOM keys."""
-        return (self.bag[4] if self.large is None else len(self.large)) > KEY_ROOM
+        """Whether it has more than MAX_CACHED_KEYS keys."""
+        return (self.bag[4] if self.large is None else len(self.large)) > MAX_CACHED_KEYS
 
     def pairs(self, a: CountedTrees, b: CountedTrees, bit: int, budget: int, flag: np.ndarray) -> None:
         """Add all pairs of a tree of `a` and a tree of `b` below a split; stop early if the flag is set or the bag is full."""
@@ -337,7 +337,7 @@ class Bag:
         if self.large is None:
             one = kc.Trees(a.keys, a.costs, a.counts)
             other = kc.Trees(b.keys, b.costs, b.counts)
-            self.bag = kc.combine(self.bag, one, other, bit, self.low, budget, KEY_ROOM, flag)
+            self.bag = kc.combine(self.bag, one, other, bit, self.low, budget, MAX_CACHED_KEYS, flag)
             self.total += products  # an upper bound, since pairs above the budget are not added
             return
         for ka, ca, na in zip(a.keys.tolist(), a.costs.tolist(), a.counts.tolist(), strict=True):

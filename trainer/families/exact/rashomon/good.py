@@ -28,7 +28,7 @@ from trainer.families.exact.rashomon.small import SideTrees
 from trainer.families.exact.rashomon.votes import Votes
 from trainer.tree.shapes import Shape
 
-MOST_ANSWERS = 3_000_000  # limit on the pairs of prediction hashes that are combined
+MAX_ANSWER_PAIRS = 3_000_000  # limit on the pairs of prediction hashes that are combined
 
 
 class GoodTrees:
@@ -163,7 +163,7 @@ class GoodTrees:
         lo, hi = shuffled.of(self.root, self.rows, shuffled.all())
         return int(self._accepted_lines(lo).min()), int(self._accepted_lines(hi).max())
 
-    def answers(self, most: int = MOST_ANSWERS) -> tuple[int, bool]:
+    def answers(self, most: int = MAX_ANSWER_PAIRS) -> tuple[int, bool]:
         """Return the number of different prediction vectors on the training rows, and whether it is exact."""
         if not self.count:
             return 0, True

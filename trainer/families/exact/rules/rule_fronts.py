@@ -30,7 +30,7 @@ from trainer.methods.base import Settings
 MOST_BYTES = 1 << 28  # limit on the bytes of cached vectors
 MOST_SUMS = 1 << 20  # limit on the pairs of vectors in one array operation
 MOST_VECTORS = 1 << 20  # limit on the vectors of one front
-MOST_PLACES = 1_000_000  # limit on subproblems; the checker takes a few tenths of a millisecond for each
+MAX_SUBPROBLEMS = 1_000_000  # limit on subproblems; the checker takes a few tenths of a millisecond for each
 Span = tuple[int, int]
 
 
