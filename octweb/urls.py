@@ -6,7 +6,7 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from octweb.batch.views import job_list
-from octweb.core import reset, sign_in
+from octweb.core import sign_in
 from octweb.core import views as core
 from octweb.core.parameters import LockedGenerator
 from octweb.decide.public import public_page
@@ -100,7 +100,7 @@ urlpatterns = [
     path("accounts/sign-on/answer/", sign_in.answer, name="sign-on-answer"),
     path("accounts/password/", passwords.PasswordChange.as_view(), name="password_change"),
     path("accounts/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
-    path("accounts/reset/", reset.request_reset, name="password_reset"),
+    path("accounts/reset/", passwords.request_reset, name="password_reset"),
     path("accounts/reset/sent/", auth.PasswordResetDoneView.as_view(), name="password_reset_done"),
     path("accounts/reset/<uidb64>/<token>/", passwords.Reset.as_view(), name="password_reset_confirm"),
     path("accounts/reset/done/", auth.PasswordResetCompleteView.as_view(), name="password_reset_complete"),

@@ -1,4 +1,4 @@
-"""Turn responses into downloads."""
+"""Turn responses into downloads; shared by six apps."""
 
 from __future__ import annotations
 

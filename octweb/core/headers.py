@@ -1,4 +1,4 @@
-"""Build security headers for responses that bypass the middleware."""
+"""Build security headers for responses that bypass the middleware; imports nothing of Django's views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server limits on a training, by parameter name."""
+"""Server limits on a training, by parameter name; shared by four apps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make counting and writing atomic with database locks."""
+"""Make counting and writing atomic with database locks; shared by three apps."""
 
 from __future__ import annotations
 

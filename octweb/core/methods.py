@@ -1,4 +1,4 @@
-"""Look up titles of methods, and search by title or id."""
+"""Look up titles of methods, and search by title or id; shared by seven apps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redirect permanently from former page addresses."""
+"""Redirect permanently from former page addresses; shared by the URLs of four apps."""
 
 from __future__ import annotations
 

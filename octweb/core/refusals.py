@@ -1,4 +1,4 @@
-"""Show the reason for a refused action on the next page."""
+"""Show the reason for a refused action on the next page; shared by six apps."""
 
 from __future__ import annotations
 

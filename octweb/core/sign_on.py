@@ -292,4 +292,7 @@ def sign_out_address(request: HttpRequest) -> str:
         "id_token_hint": request.session.get("oidc_id_token", ""),
         "post_logout_redirect_uri": request.build_absolute_uri(resolve_url(settings.LOGOUT_REDIRECT_URL)),
     }
-    return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}" if address else ""
+    if not address:
+        return ""
+    separator = "&" if "?" in address else "?"
+    return f"{address}{separator}{urlencode(query)}"

@@ -1,4 +1,4 @@
-"""Store static files with digests in their names, compressed."""
+"""Store static files with digests in their names, compressed; the settings name this module."""
 
 from __future__ import annotations
 

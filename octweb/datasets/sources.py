@@ -54,7 +54,9 @@ class NamedSource:
     @property
     def kind(self) -> str:
         """ "database", "bucket" or "folder"."""
-        return "database" if self.is_database else "bucket" if "://" in self.address else "folder"
+        if self.is_database:
+            return "database"
+        return "bucket" if "://" in self.address else "folder"
 
     def hide(self, text: str) -> str:
         """Return a text with this source's name in place of its address, host, path, user and password."""

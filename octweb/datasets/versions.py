@@ -121,7 +121,8 @@ def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
 
 def _changed_categories(was: dict[str, Any], has: dict[str, Any]) -> str:
     """Describe the likely renaming of categories between the profiles of a column. "" if there is none."""
-    before, now = _words(was), _words(has)
+    before = _words(was)
+    now = _words(has)
     if before is not None and now is not None:
         return next(iter(_changed_words(has["name"], now, list(before))), "")
     sketches = [c.get("sketch") or sketch(words or ()) for c, words in ((was, before), (has, now))]

@@ -1,4 +1,4 @@
-"""Define the mode Decisions of a model page, which is a separate page."""
+"""Define the mode Decisions of a model page; every command loads it, so it imports little."""
 
 from octweb.registry.page.mode import Mode
 

@@ -297,7 +297,8 @@ def _refused_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
 
 def _unrecorded_draft(stream: uuid.UUID, frame: Frame) -> EntryDraft:
     """Return the record of how many rows were answered without a record, and when."""
-    sha256, model = frame.body[:32], frame.body[32:48]
+    sha256 = frame.body[:32]
+    model = frame.body[32:48]
     rows, since, until = spool.UNRECORDED.unpack_from(frame.body, 48)
     key = uuid.UUID(bytes=new_id(until))
     payload = {

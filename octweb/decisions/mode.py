@@ -1,7 +1,4 @@
-"""Define the mode Records of a model page, which is a separate page.
-
-This module imports little, because every command loads it.
-"""
+"""Define the mode Records of a model page; every command loads it, so it imports little."""
 
 from octweb.registry.page.mode import Mode
 

@@ -220,7 +220,11 @@ def _room(placed: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tup
     """
     last = math.log10(max(q["x"] for q in placed) + 1)
     at = math.log10(p["x"])
-    side = "left" if at < 0.3 * last else "right" if at > 0.7 * last else "center"
+    side = "center"
+    if at < 0.3 * last:
+        side = "left"
+    elif at > 0.7 * last:
+        side = "right"
     pixel = (math.log10(max(2, *(q["leaves"] for q in placed), 4)) + 0.27) / NARROWEST
     width = pixel * LETTER * len(text.replace("<b>", "").replace("</b>", ""))
     left = at - {"left": 0.0, "center": 0.5, "right": 1.0}[side] * width - ROUND * pixel

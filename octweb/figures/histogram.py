@@ -155,7 +155,8 @@ def stacked_bars(
         return np.zeros(0), np.zeros(0), np.zeros((classes, 0), np.int64)
     distinct = np.unique(values)
     if len(distinct) <= FEW and _far_apart(distinct):
-        place, (starts, ends) = np.searchsorted(distinct, values), _own_bars(distinct, cuts)
+        place = np.searchsorted(distinct, values)
+        starts, ends = _own_bars(distinct, cuts)
     else:
         edges = _edges(float(distinct[0]), float(distinct[-1]), cuts)
         place = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)

@@ -141,7 +141,8 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
     elif values and max(values) > 0:
         layout["yaxis"]["range"] = [0, 1.08 * max(values)]
     if not values:
-        layout["xaxis"]["range"], layout["yaxis"]["range"] = [0, 1], [0, 1]
+        layout["xaxis"]["range"] = [0, 1]
+        layout["yaxis"]["range"] = [0, 1]
         layout["annotations"] = [
             {
                 "text": "no tree and no bound",

@@ -87,7 +87,8 @@ def roc_figure(
     """
     x = 100 * curve.fall_out
     y = 100 * curve.recall
-    hover, (one, other) = _cut_words(curve, positive, negative), short_names([positive, negative])
+    hover = _cut_words(curve, positive, negative)
+    one, other = short_names([positive, negative])
     layout = frame(
         height=HEIGHT,
         margin={"l": 52, "r": 22, "t": 12, "b": 44},

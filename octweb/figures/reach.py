@@ -84,7 +84,9 @@ def _trees(points: Sequence[dict[str, Any]], chosen: int | None) -> dict[str, An
 
 def marker_size(points: int, is_chosen: bool) -> int:
     """Return the size in pixels. With many points, markers are smaller, so that neighbours stay apart."""
-    return 13 if is_chosen else 9 if points <= 40 else 6
+    if is_chosen:
+        return 13
+    return 9 if points <= 40 else 6
 
 
 def describe_point(point: dict[str, Any]) -> str:

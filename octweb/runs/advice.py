@@ -61,7 +61,11 @@ def kinds(dataset: Dataset) -> list[SplitKind]:
     groups = _by_cut(dataset, feature_columns(dataset, "categorical"), least=MIN_MERGEABLE_CATEGORIES)
     few = "" if len(numbers) > 1 else "This needs two columns of numbers."
     group_columns = groups or [c for c in _by_cut(dataset, feature_columns(dataset)) if c.get("cut_category")]
-    one = _cut_words(numbers[0]) if numbers else _group_words(group_columns[0], 1) if group_columns else "age ≤ 40"
+    one = "age ≤ 40"
+    if numbers:
+        one = _cut_words(numbers[0])
+    elif group_columns:
+        one = _group_words(group_columns[0], 1)
     return [
         SplitKind(id="one", title="One column", words=f"“{one}?” Easiest to read and to defend."),
         SplitKind(

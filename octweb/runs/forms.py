@@ -423,7 +423,9 @@ def hidden_values(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
 def _display_default(form: RunForm, name: str) -> Any:
     """Return the default of a field in the form in which the page shows it."""
     value = form.fields[name].prepare_value(form.fields[name].initial)
-    return "" if value is None else value if isinstance(value, list | bool) else str(value)
+    if value is None:
+        return ""
+    return value if isinstance(value, list | bool) else str(value)
 
 
 def _set_value(data: QueryDict, name: str, value: Any) -> None:

@@ -298,9 +298,10 @@ def _numbers(method: Method, values: dict[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         parameter = method.parameter(name)
         try:
-            numbers[name] = (
-                parameter.parse(value) if parameter else int(value) if name in ("test_percent", "folds") else value
-            )
+            if parameter:
+                numbers[name] = parameter.parse(value)
+            else:
+                numbers[name] = int(value) if name in ("test_percent", "folds") else value
         except ValueError:
             continue
     return numbers

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
-from django.contrib.auth.views import PasswordChangeView, PasswordResetConfirmView
+from django.contrib.auth.views import PasswordChangeView, PasswordResetConfirmView, PasswordResetView
 from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 
 from octweb.core.forms import SaidForm
 from octweb.serving.actions import revoke_all_tokens
@@ -49,3 +52,10 @@ class Reset(PasswordResetConfirmView):
     """Page that an emailed link opens to set a new password."""
 
     form_class = ResetForm
+
+
+def request_reset(request: HttpRequest) -> HttpResponse:
+    """Show the form that sends the link. If mail is not configured, say what to do instead."""
+    if not settings.EMAIL_HOST:
+        return render(request, "registration/password_reset_no_mail.html")
+    return PasswordResetView.as_view()(request)

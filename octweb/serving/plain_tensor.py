@@ -54,7 +54,10 @@ def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Requ
         inputs = document["inputs"]
         name = document.get("id")
         (tensor,) = inputs
-        title, datatype, (rows, columns), data = tensor["name"], tensor["datatype"], tensor["shape"], tensor["data"]
+        title = tensor["name"]
+        datatype = tensor["datatype"]
+        rows, columns = tensor["shape"]
+        data = tensor["data"]
         names = len(document) + len(tensor)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None

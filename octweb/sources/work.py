@@ -160,7 +160,9 @@ def describe_counts(job: SourceCount, record: dict[str, Any], class_rows: list[i
 
 def chosen_words(job: SourceCount) -> str:
     """Return the counted rows in words."""
-    return f"a query of {job.source}" if job.query else f"{job.source}: {job.table}" if job.table else job.source
+    if job.query:
+        return f"a query of {job.source}"
+    return f"{job.source}: {job.table}" if job.table else job.source
 
 
 def _column(record: dict[str, Any], role: str) -> dict[str, Any]:

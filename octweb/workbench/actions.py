@@ -349,14 +349,15 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
         raise Conflict("There is no tree yet. Wait for the answer of the search.")
     file = from_json(json.loads(step.document))
     metrics = file.metrics.get("test")
-    if metrics is not None:
-        rate = base_rate(file)
-        with transaction.atomic():
-            locked = Workbench.objects.select_for_update().get(pk=bench.pk)
-            locked.unseen_looks += 1
-            locked.save(update_fields=["unseen_looks"])
-        bench.unseen_looks = locked.unseen_looks
-    return metrics if metrics is None else metrics | {"base_rate": None if rate is None else rate.to_json()}
+    if metrics is None:
+        return None
+    rate = base_rate(file)
+    with transaction.atomic():
+        locked = Workbench.objects.select_for_update().get(pk=bench.pk)
+        locked.unseen_looks += 1
+        locked.save(update_fields=["unseen_looks"])
+    bench.unseen_looks = locked.unseen_looks
+    return metrics | {"base_rate": None if rate is None else rate.to_json()}
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:

@@ -54,7 +54,8 @@ def agreement(model: TreeModel) -> dict[str, Any] | None:
     if step.state != StepState.DONE:
         return {"state": "counting"}
     result = step.result
-    count, rows = result.get("count"), result.get("rows")
+    count = result.get("count")
+    rows = result.get("rows")
     if not count or not rows:
         return {"state": "too many", "bench": str(step.workbench_id)}
     numbers = {

@@ -1,4 +1,4 @@
-"""Refuse settings beside monotone columns and rates of groups, which the search with them does not support."""
+"""Refuse settings that the search for monotone columns and rates of groups does not support; shared by both."""
 
 from __future__ import annotations
 

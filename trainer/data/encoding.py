@@ -229,7 +229,8 @@ def _questions(
     """Return the features of a numeric or binary column without empty cells."""
     if not len(column.values) or (weights is not None and not weights.any()):
         return []
-    low, high = column.values.min(), column.values.max()
+    low = column.values.min()
+    high = column.values.max()
     if low == high:
         return []
     if (low, high) == (0.0, 1.0) and (column.kind is ColumnKind.BINARY or np.isin(column.values, (0.0, 1.0)).all()):

@@ -471,4 +471,6 @@ def _deviation(values: np.ndarray) -> float:
 
 
 def _heading(variant: str, threads: int) -> str:
-    return f"{variant}, {threads} thread{'s' if threads > 1 else ''}" if threads else variant
+    if not threads:
+        return variant
+    return f"{variant}, 1 thread" if threads == 1 else f"{variant}, {threads} threads"

@@ -323,11 +323,10 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
         words = f"{compared} The tree is no better than this one answer."
         return _Finding("worse", words, "less" if noise else "columns")
     if unseen.may_be_chance:
-        return _Finding(
-            "chance",
-            f"{compared} The difference may be chance.",
-            "less" if noise else "more_rows" if unseen.in_folds else "rows",
-        )
+        next_step = "more_rows" if unseen.in_folds else "rows"
+        if noise:
+            next_step = "less"
+        return _Finding("chance", f"{compared} The difference may be chance.", next_step)
     if single := _single_question(model, unseen):
         return _Finding("single", f"{compared} {single}", "one")
     if noise:

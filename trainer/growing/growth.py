@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from trainer.dtypes import CountArray
-from trainer.growing.impurity import impurity
+from trainer.growing.impurity import MEASURES, impurity
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts
-from trainer.growing.options import MEASURES
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Split
 from trainer.worker_pool import WorkerPool

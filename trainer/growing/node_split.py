@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.growing.coordinates import codes_of, is_exact, whole_numbers
-from trainer.growing.options import MEASURES, SplitOptions
+from trainer.growing.impurity import MEASURES, SplitOptions
 from trainer.kernels.univariate import CutColumns, best_thresholds
 from trainer.tree.numbers import middle
 

@@ -9,8 +9,8 @@ import numpy as np
 from trainer.data.encoding import Encoding, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import BoolArray, CountArray
+from trainer.growing.impurity import MEASURES, SplitOptions
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts
-from trainer.growing.options import MEASURES, SplitOptions
 from trainer.kernels.impurity import phi
 from trainer.table import EmptySide
 from trainer.tree.nodes import Draft, DraftBranch

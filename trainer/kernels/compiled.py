@@ -112,7 +112,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return lambda f: kernel(f, **options)
     with _lock:
         before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
-        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR
+        config.CACHE_DIR = str(FOLDER)
+        config.CACHE_LOCATOR_CLASSES = _LOCATOR
         try:
             # numba takes the option, but its types do not name it
             left_out: dict[str, Any] = {"no_cfunc_wrapper": True}

@@ -803,7 +803,14 @@ COMMON = (TIME_LIMIT, MEMORY_LIMIT, THREADS, SEED, UNSEEN_MISSING)
 
 def at_most(name: str, singular: str, plural: str) -> Restricts:
     """Return a `restricts` function for a limit on a number of things; None: no limit."""
-    return lambda s: [] if s[name] is None else [f"at most {s[name]} {singular if s[name] == 1 else plural}"]
+
+    def restricts(settings: Settings) -> list[str]:
+        most = settings[name]
+        if most is None:
+            return []
+        return [f"at most {most} {singular if most == 1 else plural}"]
+
+    return restricts
 
 
 def having(parameter: Parameter, **changes: Any) -> Parameter:

@@ -53,6 +53,13 @@ def _version() -> str:
     return f"{scip.getMajorVersion()}.{scip.getMinorVersion()}.{scip.getTechVersion()}"
 
 
+def _variable_type(model: IntegerProgram, j: int) -> str:
+    """Return SCIP's letter for the type of variable j: continuous, binary or integer."""
+    if not model.integer[j]:
+        return "C"
+    return "B" if (model.lower[j], model.upper[j]) == (0, 1) else "I"
+
+
 class ScipSession:
     """One SCIP problem with the variables of an `IntegerProgram`."""
 
@@ -84,7 +91,7 @@ class ScipSession:
         return self.scip.addVar(
             lb=None if math.isinf(model.lower[j]) else model.lower[j],
             ub=None if math.isinf(model.upper[j]) else model.upper[j],
-            vtype="C" if not model.integer[j] else ("B" if (model.lower[j], model.upper[j]) == (0, 1) else "I"),
+            vtype=_variable_type(model, j),
             obj=model.objective.terms.get(j, 0.0),
         )
 

@@ -59,7 +59,8 @@ def _rename_split(
 ) -> Split:
     def code(feature: int, level: int) -> int:
         """Return the code of the same category in the new schema; -1 if it is absent."""
-        name, categories = old[feature].categories[level], new[columns[old[feature].name]].categories
+        name = old[feature].categories[level]
+        categories = new[columns[old[feature].name]].categories
         return categories.index(name) if name in categories else -1
 
     def column(feature: int) -> int:

@@ -227,7 +227,9 @@ def price_sentence(certificate: Mapping[str, Any]) -> str:
     prices = certificate.get("column_prices")
     if not prices:
         return ""
-    unit = f" {prices['unit']}" if prices["unit"] else ("" if certificate.get("costs") else " errors")
+    unit = "" if certificate.get("costs") else " errors"
+    if prices["unit"]:
+        unit = f" {prices['unit']}"
     rows_counted = counted_words(certificate)
     parts = [
         f"{name} at {price}{unit} for {prices['paid'][name]:,} {rows_counted}"

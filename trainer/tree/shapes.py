@@ -1,4 +1,4 @@
-"""Represent trees over binary features as nested tuples."""
+"""Represent trees over binary features as nested tuples; shared by five families and by editing."""
 
 from __future__ import annotations
 

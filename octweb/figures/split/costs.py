@@ -64,7 +64,9 @@ class CutCosts:
     def now(self) -> int:
         """Number of rows misclassified with the tree's threshold."""
         at = self.at
-        return self.nobody if at < 0 else self.everybody if at == len(self.low) else int(self.wrong[at])
+        if at < 0:
+            return self.nobody
+        return self.everybody if at == len(self.low) else int(self.wrong[at])
 
     @property
     def best(self) -> int:

@@ -31,12 +31,14 @@ def coefficient_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
     for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
         column = scene.tree.schema[f]
         values = scene.X[:, f]
+        what = ""
         if level == EMPTY:
             values = np.isnan(values).astype(np.float64)
+            what = "empty"
         elif level >= 0:
             values = (values == level).astype(np.float64)
+            what = short(column.categories[level], 14)
         known = values[np.isfinite(values)]
-        what = "empty" if level == EMPTY else short(column.categories[level], 14) if level >= 0 else ""
         name = f"{short(column.name, 14)} is {what}" if what else names[f]
         terms.append((a * float(known.std()) if len(known) else 0.0, name))
     terms.sort(key=lambda term: -abs(term[0]))
@@ -63,9 +65,12 @@ def coefficient_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
         "hovertemplate": "%{x:.6~g}<extra></extra>",
     }
     more = len(terms) - len(largest_terms)
+    omitted = f"{more} smaller terms are not drawn." if more else ""
+    if more == 1:
+        omitted = "1 smaller term is not drawn."
     note = sentence(
         "How far the sum moves when a column grows by one standard deviation; + pulls to no, − to yes.",
-        f"{more} smaller terms are not drawn." if more > 1 else "1 smaller term is not drawn." if more else "",
+        omitted,
     )
     return {"title": f"The {len(terms)} terms of the rule", "note": note, "figure": {"data": [trace], "layout": layout}}
 

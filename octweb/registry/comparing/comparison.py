@@ -25,7 +25,10 @@ def compare_models(models: list[TreeModel]) -> dict[str, Any]:
         r["cost"] is not None and r["cost"]["stated"] == rows[0]["cost"]["stated"] for r in rows
     )
     for row in rows:
-        row["loss"] = row["cost"]["per_row"] if by_cost else -(-1 if row["unseen"] is None else row["unseen"])
+        if by_cost:
+            row["loss"] = row["cost"]["per_row"]
+        else:
+            row["loss"] = 1 if row["unseen"] is None else -row["unseen"]
     rows.sort(key=lambda r: (r["loss"], r["leaves"]))
     evaluated = [r for r in rows if r["unseen"] is not None]
     for row in rows:

@@ -41,6 +41,9 @@ def _tree(scene: ModelScene) -> dict[str, Any]:
     tree = scene.tree
     walk, trouble, followed = follow(scene)
     cell = None if walk else rowsets.cell_of(scene)
+    marked_leaves = [walk.leaf] if walk else []
+    if cell:
+        marked_leaves = [end["leaf"] for end in cell["ends"]]
     counts = tree.nodes[0].counts
     return {
         "figure_url": reverse("api-model-tree-figure", args=[scene.model.pk]),
@@ -59,7 +62,7 @@ def _tree(scene: ModelScene) -> dict[str, Any]:
         "levels": tree.depth,
         "walk": walk,
         "cell": cell,
-        "lit": [walk.leaf] if walk else [end["leaf"] for end in cell["ends"]] if cell else [],
+        "lit": marked_leaves,
         "trouble": trouble,
         "follow": followed,
         "called": rowsets.line_word(scene),

@@ -188,12 +188,13 @@ def _row(scene: ModelScene, i: int, columns: list[int]) -> dict[str, Any]:
 
 def _head(query: RowQuery, key: str, words: str, of: ColumnSchema | None = None) -> dict[str, Any]:
     is_sorted = query.sort == key
+    direction = "descending" if query.descending else "ascending"
     return {
         "words": words,
         "full": of.name if of else words,
         "unit": of.unit if of else "",
         "number": key.startswith("c") or key == LINE,
-        "sorted": ("descending" if query.descending else "ascending") if is_sorted else "none",
+        "sorted": direction if is_sorted else "none",
         "address": query.address(sort=key, descending=is_sorted and not query.descending, page=1),
     }
 

@@ -18,8 +18,8 @@ from trainer.families.bivariate.pair import BOUNDS, SearchOptions
 from trainer.families.bivariate.scale import node_points
 from trainer.families.bivariate.search import best_split
 from trainer.growing.coordinates import codes_of, whole_numbers
+from trainer.growing.impurity import MEASURES
 from trainer.growing.node_split import SplitData
-from trainer.growing.options import MEASURES
 
 
 @pytest.mark.parametrize("measure", MEASURES)

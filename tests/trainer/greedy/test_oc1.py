@@ -18,9 +18,9 @@ from trainer.families.greedy import oc1_search
 from trainer.families.greedy.kernels.oc1 import _best_step, hyperplane_value
 from trainer.families.greedy.oc1_search import OC1Options, oc1_split
 from trainer.growing.growth import Stopping, grow_tree
+from trainer.growing.impurity import MEASURES, SplitOptions
 from trainer.growing.method import grow_and_prune
 from trainer.growing.node_split import SplitData, univariate_split
-from trainer.growing.options import MEASURES, SplitOptions
 from trainer.growing.split_units import split_of_columns
 from trainer.methods.monitor import Monitor
 from trainer.registry import get

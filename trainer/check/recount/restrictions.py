@@ -92,7 +92,9 @@ def _maximum_words(name: str, one: str, many: str, what: str = "", none: int | N
 
     def words(model: Model) -> list[str]:
         most = active_parameter(model, name)
-        return [] if most in (None, none) else [f"at most {most} {one if most == 1 else many}{what}"]
+        if most in (None, none):
+            return []
+        return [f"at most {most} {one if most == 1 else many}{what}"]
 
     return words
 

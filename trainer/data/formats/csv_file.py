@@ -184,12 +184,14 @@ def _shift_lines(scan_result: Scan, before: int) -> Scan:
     if not before:
         return scan_result
     excess = scan_result.excess
+    if excess is not None and excess.line:
+        excess = replace(excess, line=excess.line + before)
     return replace(
         scan_result,
         lines=scan_result.lines + before,
         unclosed=None if scan_result.unclosed is None else scan_result.unclosed + before,
         after_quote=tuple(line + before for line in scan_result.after_quote),
-        excess=None if excess is None else replace(excess, line=excess.line + before if excess.line else 0),
+        excess=excess,
     )
 
 

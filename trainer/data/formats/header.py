@@ -86,7 +86,8 @@ def _of_number(name: str, column: pa.Array) -> NameEvidence:
     numbers, share = _numbers(column)
     if share <= 0.5 or not np.isfinite(float(name)):
         return NameEvidence.NAMES if share == 0 and len(column) else NameEvidence.ROW
-    low, high = numbers.min(), numbers.max()
+    low = numbers.min()
+    high = numbers.max()
     # the first row may have the largest number of its column, so allow for values outside the range
     margin = max(high - low, abs(low), abs(high))
     return NameEvidence.ROW if low - margin <= float(name) <= high + margin else NameEvidence.NAMES

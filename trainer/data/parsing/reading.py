@@ -405,13 +405,9 @@ def _say(reading: ColumnReading) -> str:
     if 0 < len(reading.odd) <= MOST_ODD:
         words = " ".join(f"--missing '{reading.name}={word}'" for word in reading.odd)
         switches = f"{words} if {'this means' if len(reading.odd) == 1 else 'these mean'} that the cell is empty, or {switches}"
-    return (
-        f" Say {switches}, or correct the file."
-        if reading.taken_for == ASK
-        else f" To change that: {switches}."
-        if switches
-        else ""
-    )
+    if reading.taken_for == ASK:
+        return f" Say {switches}, or correct the file."
+    return f" To change that: {switches}." if switches else ""
 
 
 def _refuse_twins(names: Sequence[str], reading: ColumnParsing) -> None:

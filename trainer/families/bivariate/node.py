@@ -34,8 +34,8 @@ from trainer.families.bivariate.pair import (
     search_pair,
 )
 from trainer.families.bivariate.scale import NodePoints
+from trainer.growing.impurity import MEASURES
 from trainer.growing.node_split import SplitData
-from trainer.growing.options import MEASURES
 
 SAMPLE_ROWS = 128  # number of rows in the sample from which lines are drawn
 SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])

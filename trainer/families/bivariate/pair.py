@@ -20,7 +20,7 @@ from trainer.families.bivariate.kernels.brief import brief_pair, search_budget
 from trainer.families.bivariate.kernels.points import ColumnPair, Points, allocate_points
 from trainer.families.bivariate.kernels.points import merge as merged_into
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
-from trainer.growing.options import MEASURES, SplitOptions
+from trainer.growing.impurity import MEASURES, SplitOptions
 
 BOUNDS = {"theorem4": 0, "paper": 1, "assignment": 2}
 C2 = 1

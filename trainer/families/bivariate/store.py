@@ -12,8 +12,8 @@ from trainer.families.bivariate.kernels.line import widest_slope
 from trainer.families.bivariate.kernels.points import Points
 from trainer.families.bivariate.pair import PairRule
 from trainer.families.bivariate.scale import NodePoints
+from trainer.growing.impurity import MEASURES
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts
-from trainer.growing.options import MEASURES
 from trainer.kernels.impurity import phi
 from trainer.tree.numbers import middle
 

@@ -13,9 +13,9 @@ from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.growing.growth import Splitter
+from trainer.growing.impurity import SplitOptions
 from trainer.growing.method import GROWTH_PARAMETERS, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData, univariate_split
-from trainer.growing.options import SplitOptions
 from trainer.methods.base import ANSWER_COSTS, COMMON, Method, Settings, Solution
 from trainer.methods.capabilities import Candidate, Example, Group, Penalty, Role
 from trainer.methods.cost import CostModel, ProblemSize

@@ -12,9 +12,8 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.greedy.kernels.oc1 import HyperplaneRows, climb
-from trainer.growing.impurity import impurity
+from trainer.growing.impurity import MEASURES, SplitOptions, impurity
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
-from trainer.growing.options import MEASURES, SplitOptions
 from trainer.tree.numbers import middle
 
 # limit on cycles without an improvement; the stagnation probability is used up after ten acceptances

@@ -75,6 +75,12 @@ class ArrayTree:
         return np.flatnonzero(self.feature == LEAF)
 
 
+def block_node(v: int, i: int) -> int:
+    """Return the number of node i of the subtree at v, counted breadth first from 0."""
+    level = (i + 1).bit_length() - 1
+    return (v << level) + i + 1 - (1 << level)
+
+
 def route_rows(X: BitArray, feature: CodeArray, depth: int) -> CountArray:
     """Return the leaf node of each row of X, uint8 (n, F), int64 (n,)."""
     at = np.ones(len(X), COUNT)

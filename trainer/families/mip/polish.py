@@ -17,7 +17,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.mip.first_tree import Halted, never_halt
-from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
+from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, block_node
 from trainer.families.mip.kernels import depth_two as kernel
 
 NONE = -1
@@ -107,7 +107,12 @@ class DepthTwo:
         counts = np.zeros((8, inst.classes), np.int64)
         right = np.empty(len(rows), np.bool_)
         majority = kernel.label_places(inst.X, inst.y, inst.weight, rows, features, counts, right)
-        places = [1] if f == NONE else [*((2,) if g == NONE else (4, 5)), *((3,) if h == NONE else (6, 7))]
+        if f == NONE:
+            places = [1]
+        else:
+            left = [2] if g == NONE else [4, 5]
+            right_places = [3] if h == NONE else [6, 7]
+            places = left + right_places
         labels = tuple(int(majority[v]) if v in places else -1 for v in range(1, 8))
         correct = int(inst.weight[rows[right]].sum())
         return Subtree(
@@ -131,10 +136,10 @@ def replace_block(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
         level = [c for u in level for c in (2 * u, 2 * u + 1) if c < last]
     for i, f in enumerate(subtree.features):
         if f != NONE:
-            feature[v if i == 0 else 2 * v + i - 1] = f
+            feature[block_node(v, i)] = f
     for i, k in enumerate(subtree.labels):
         if k >= 0:
-            u = v if i == 0 else (2 * v + i - 1 if i < 3 else 4 * v + i - 3)
+            u = block_node(v, i)
             feature[u] = LEAF
             label[u] = k
     return ArrayTree(feature, label)

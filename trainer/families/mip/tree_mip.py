@@ -341,9 +341,11 @@ def _reporter(
     def listener(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
         true = None if value is None or tree is None else prices.value(value, len(tree.leaves))
         upper = None if math.isinf(bound) else prices.bound(Fraction(bound))
+        if upper is not None and true is not None:
+            upper = max(upper, true)
         monitor.report(
             incumbent=None if true is None else float(true / instance.total),
-            bound=None if upper is None else float(max(upper, upper if true is None else true) / instance.total),
+            bound=None if upper is None else float(upper / instance.total),
             nodes=nodes,
             leaves=None if tree is None else len(tree.leaves),
             draft=None if tree is None else to_draft(problem, instance, tree),

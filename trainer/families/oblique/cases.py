@@ -136,9 +136,7 @@ class Cases:
             self.store.check_limits()
             forced = self._find_forced_point()
             if forced is None:
-                added = self._sum_step()
-                column = None if added is not None else self._next_column()
-                middle = [added] if added is not None else self._branch() if column is None else self._weigh(*column)
+                middle = self._last_steps()
                 break
             p, ends = forced
             v = int(self.at[p])
@@ -164,6 +162,14 @@ class Cases:
         for p, v in reversed(placed):
             self._move(p, v)
         return [*head, *middle, *(step for steps in reversed(tail) for step in steps)]
+
+    def _last_steps(self) -> list[Step]:
+        """Return steps that close the open case without a point of forced place."""
+        added = self._sum_step()
+        if added is not None:
+            return [added]
+        column = self._next_column()
+        return self._branch() if column is None else self._weigh(*column)
 
     def _branch(self) -> list[Step]:
         p = self._choose_point()

@@ -196,7 +196,8 @@ class DistantSearch(LocalSearch):
             plane = None if self.stopped() else self._plane(tree, v, points, allowed)
             if plane is None:  # no plane is admissible, so send all points to the better side
                 gain = self._gain(tree, v, points)
-                tree.a[v], tree.c[v] = 0.0, 1.0 if gain.sum() >= 0 else -1.0
+                tree.a[v] = 0.0
+                tree.c[v] = 1.0 if gain.sum() >= 0 else -1.0
             else:
                 tree.a[v], tree.c[v] = plane
         return inst.relabel(tree)

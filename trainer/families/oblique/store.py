@@ -108,7 +108,8 @@ class Store:
     def _add_separation(self, parting: Separation) -> None:
         if self.separations == self.partings.shape[1]:
             self.partings = np.concatenate([self.partings, np.zeros_like(self.partings)], axis=1)
-        self.partings[0, self.separations], self.partings[1, self.separations] = parting.left, parting.right
+        self.partings[0, self.separations] = parting.left
+        self.partings[1, self.separations] = parting.right
         self.separations += 1
 
     def _add_meeting(self, meeting: Meeting) -> int:

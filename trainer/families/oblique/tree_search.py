@@ -245,7 +245,8 @@ class Run:
         claimed, draft = drawing.in_units(tree, self.starts)
         value = self.instance.value(claimed)
         outcome = self.outcome
-        bound, upper = max(self.bound, value), self.target.upper(max(self.bound, value))
+        bound = max(self.bound, value)
+        upper = self.target.upper(bound)
         claim = max(upper, self.target.objective(value, claimed.leaves)) if bound <= value else upper
         # the search may end within the requested gap; otherwise the tree must meet the bound
         finished = self.target.meets(claimed, self.bound)

@@ -120,7 +120,10 @@ class Sql:
         name = self._name(column)
         # databases have no literal for infinity, so use the largest doubles as ends
         above = f"{name} > {low!r}" if math.isfinite(low) else f"{name} >= {-sys.float_info.max!r}"
-        below = f"{name} <= {high!r}" if math.isfinite(high) else ("1 = 1" if high > 0 else "1 = 0")
+        if math.isfinite(high):
+            below = f"{name} <= {high!r}"
+        else:
+            below = "1 = 1" if high > 0 else "1 = 0"
         return f"{above} AND {below}"
 
     def category_in(self, column: int, codes: Sequence[int]) -> str:

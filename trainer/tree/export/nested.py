@@ -48,8 +48,10 @@ class Braces:
         return self.empty(self.number(column))
 
     def any_of(self, tests: Sequence[str]) -> str:
+        if len(tests) == 1:
+            return tests[0]
         # add parentheses, because compilers warn of "a || b && c" without them
-        return " || ".join(f"({test})" if " && " in test else test for test in tests) if len(tests) > 1 else tests[0]
+        return " || ".join(f"({test})" if " && " in test else test for test in tests)
 
     def between(self, column: int, low: float, high: float) -> str:
         value = self.number(column)

@@ -51,10 +51,13 @@ def quote(value: str) -> str:
     """Return a text as a literal in ASCII."""
     if any(0xD800 <= ord(c) < 0xE000 for c in value):
         raise DataError(f"R cannot write the text {value!r}: it has half a surrogate pair. Rename it.")
-    escaped = (
-        c if " " <= c <= "~" and c not in '"\\' else f"\\{c}" if c in '"\\' else f"\\U{ord(c):08x}" for c in value
-    )
-    return '"' + "".join(escaped) + '"'
+    return '"' + "".join(map(_escape, value)) + '"'
+
+
+def _escape(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    return character if " " <= character <= "~" else f"\\U{ord(character):08x}"
 
 
 def literal(value: float) -> str:

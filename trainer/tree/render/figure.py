@@ -179,7 +179,10 @@ def _cards(placed: PlacedBoxes, lit: set[int], chosen: int | None) -> list[dict[
     }
     for box in placed.boxes.values():
         kind = "leaves" if box.node.is_leaf else "questions"
-        kind = "chosen" if box.node.id == chosen else "on the path" if box.node.id in lit else kind
+        if box.node.id == chosen:
+            kind = "chosen"
+        elif box.node.id in lit:
+            kind = "on the path"
         kinds[kind][2].append(_card_outline(box))
     return [
         {

@@ -126,7 +126,10 @@ class _Plan:
         return max(CLOSED if v.id in self.closed else CARD, self.numbers[v.id])
 
     def height(self, v: Node) -> float:
-        lines = (2 if self.stacked else 1) if v.is_leaf else len(self.lines[v.id]) + len(self.notes.get(v.id, ()))
+        if v.is_leaf:
+            lines = 2 if self.stacked else 1
+        else:
+            lines = len(self.lines[v.id]) + len(self.notes.get(v.id, ()))
         words = 8 + LINE * lines + 5 + BAR
         if v.is_leaf and not self.full:
             return words + 8
@@ -342,7 +345,10 @@ def leaves_below(tree: Tree, node: int) -> list[Node]:
 
 def bar_top(box: Box) -> float:
     """Return the y coordinate of the class bar of a card."""
-    lines = (2 if box.stacked else 1) if box.node.is_leaf else len(box.lines) + len(box.notes)
+    if box.node.is_leaf:
+        lines = 2 if box.stacked else 1
+    else:
+        lines = len(box.lines) + len(box.notes)
     return box.top + 8 + LINE * lines + 5
 
 

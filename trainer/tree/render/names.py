@@ -44,10 +44,9 @@ def _without_common(name: str, others: Sequence[str], length: int) -> str:
         # distinct beginnings identify the names, so cut their ends; a single name is shortened in its middle, since its
         # end may matter
         return f"{name[: length - 1].rstrip(' _.-/')}…" if others else short(name, length)
-    head, tail = min(head, len(name)), min(tail, len(name) - min(head, len(name)))
-    start = _edge(name, head)
-    end = len(name) - _edge(name[::-1], tail)
-    start, end = min(start, end), max(start, end)
+    head = min(head, len(name))
+    tail = min(tail, len(name) - head)
+    start, end = sorted((_edge(name, head), len(name) - _edge(name[::-1], tail)))
     while True:  # add words before and behind as long as they fit
         before = _word_before(name, start)
         after = _word_after(name, end)

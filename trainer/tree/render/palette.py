@@ -116,7 +116,15 @@ def short(name: str, length: int = NAME_LENGTH) -> str:
 
 def text_width(text: str, size: float) -> float:
     """Return the approximate width of a line of bold sans-serif text in pixels, measured on a wide font."""
-    return size * sum(0.4 if c in NARROW else 1.0 if c in WIDE else 0.78 if c.isupper() else 0.68 for c in text)
+    return size * sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> float:
+    if character in NARROW:
+        return 0.4
+    if character in WIDE:
+        return 1.0
+    return 0.78 if character.isupper() else 0.68
 
 
 def fit(text: str, width: float, size: float) -> str:

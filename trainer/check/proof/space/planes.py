@@ -76,9 +76,11 @@ def _comparable(values: np.ndarray) -> list[float]:
 
 def _most_leaves(model: Model, counts: np.ndarray, depth: int) -> int:
     """Return the largest useful number of leaves: empty leaves and sibling leaves of one class are useless."""
+    if np.count_nonzero(counts.any(axis=0)) < 2:
+        return 1
     most = active_parameter(model, "max_leaves")
-    alone = np.count_nonzero(counts.any(axis=0)) < 2
-    return 1 if alone else min(1 << depth, len(counts), 1 << depth if most is None else int(most))
+    useful = min(1 << depth, len(counts))
+    return useful if most is None else min(useful, int(most))
 
 
 @lru_cache(1 << 16)

@@ -383,11 +383,12 @@ def _odt_space(model: dict[str, Any], rows: ModelTable, depth: int) -> tuple[np.
     if chosen_columns(model) is None or not (plain or model["certificate"].get("goal")):
         return None
     is_complete = not active_parameter(model, "topology")
+    height = depth if is_complete else 1
     try:
-        return *subsets(model, rows, 5 * MOST), depth if is_complete else 1, is_complete
+        return *subsets(model, rows, 5 * MOST), height, is_complete
     except NoProof:
         X, columns = _single_questions(model, rows)
-        return None if X.shape[1] > 5 * MOST else (X, columns, depth if is_complete else 1, False)
+        return None if X.shape[1] > 5 * MOST else (X, columns, height, False)
 
 
 def _single_questions(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[int]]:

@@ -34,7 +34,8 @@ def split_rows(
         node_rows = waiting.pop(i)
         if "split" in node:
             left = _goes_left(node["split"], columns, rows.columns, node_rows)
-            waiting[node["left"]], waiting[node["right"]] = node_rows[left], node_rows[~left]
+            waiting[node["left"]] = node_rows[left]
+            waiting[node["right"]] = node_rows[~left]
             yield i, node_rows, left
 
 

@@ -25,7 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
-from trainer.families.mip.instance import Instance
+from trainer.families.mip.instance import Instance, block_node
 from trainer.milo import Row, Variables
 
 INTEGRAL = 1e-4
@@ -168,12 +168,12 @@ class PathBoundCuts:
         size = 0
         for i, f in enumerate(block.features):
             if f != NONE:
-                u = v if i == 0 else 2 * v + i - 1
+                u = block_node(v, i)
                 parts += [np.delete(self.b.columns[u - 1], f), self.p.columns[[u - 1]]]
                 size += 1
         for i, k in enumerate(block.labels):
             if k >= 0:
-                u = v if i == 0 else (2 * v + i - 1 if i < 3 else 4 * v + i - 3)
+                u = block_node(v, i)
                 parts.append(np.delete(self.w.columns[u - 1], k))
                 if u < 1 << inst.depth:
                     parts.append(self.b.columns[u - 1])
