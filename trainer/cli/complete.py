@@ -17,6 +17,7 @@ from trainer.cli.training import (
     add_dependence_flags,
     add_training_arguments,
     checked_parameters,
+    editing_request,
     read_data,
     run_training,
 )
@@ -25,8 +26,8 @@ from trainer.evaluate.verdict import training_base_words
 from trainer.methods.capabilities import Role
 from trainer.registry import editable_ids, get, method_for
 from trainer.training.claims import cost_sentence, read_claim, reward_sentence, weight_sentence
-from trainer.training.rewarded import as_costs, with_reward
-from trainer.training.run import TrainRequest, save
+from trainer.training.rewarded import with_reward
+from trainer.training.run import save
 from trainer.tree.describe import is_weighted, rules_text
 from trainer.workbench.requests import ConflictError, WorkbenchSession
 
@@ -77,16 +78,7 @@ def run(options: Options) -> int:
 def _complete(options: Options, interrupts: Interrupts) -> None:
     raw = checked_parameters(get(options["method"]), options)
     table, labels, _ = read_data(options)
-    request, earned = as_costs(
-        TrainRequest(
-            table=table,
-            labels=labels,
-            method=options["method"],
-            parameters=raw,
-            test_share=options["test_share"],
-            name=options["name"],
-        )
-    )
+    request, earned = editing_request(options, table, labels, raw)
     session = WorkbenchSession(request)
     session.bench.wishes(options["wishes"])
     reasons = check_reasons(dict(options["reasons"]), options["wishes"])

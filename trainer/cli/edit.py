@@ -21,6 +21,7 @@ from trainer.cli.training import (
     add_dependence_flags,
     add_training_arguments,
     checked_parameters,
+    editing_request,
     read_data,
     run_training,
 )
@@ -29,8 +30,6 @@ from trainer.errors import TrainerError
 from trainer.methods.capabilities import Role
 from trainer.methods.monitor import Monitor
 from trainer.registry import editable_ids, get, method_for
-from trainer.training.rewarded import as_costs
-from trainer.training.run import TrainRequest
 from trainer.training.warm_up import warm_workbench
 from trainer.tree.file import read_model
 from trainer.tree.nodes import Tree
@@ -64,16 +63,7 @@ def _serve(options: Options, interrupts: Interrupts) -> None:
     table, labels, _ = read_data(options)
     # users count rows in the uploaded file, while the table numbers the rows that were stored
     table = by_lines(table, options["data"])
-    request, _ = as_costs(
-        TrainRequest(
-            table=table,
-            labels=labels,
-            method=options["method"],
-            parameters=raw,
-            test_share=options["test_share"],
-            name=options["name"],
-        )
-    )
+    request, _ = editing_request(options, table, labels, raw)
     session = WorkbenchSession(request)
     base = read_model(options["base"]).tree if options["base"] else None
     with Path(options["progress"]).open("a", encoding="utf-8") as stream:

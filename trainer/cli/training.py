@@ -24,9 +24,12 @@ from trainer.counts.folder import Counts, read_counts
 from trainer.counts.train import METHOD as COUNTED
 from trainer.data.parsing.codes import parse_codes, parse_meanings
 from trainer.data.reader import LoadReport, load
+from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError
 from trainer.methods.base import Method
 from trainer.table import ColumnSchema, Labels, Table, UnknownPolicy
+from trainer.training.rewarded import as_costs
+from trainer.training.run import TrainRequest
 from trainer.tree.describe import number_text
 from trainer.tree.nodes import tree_from_json
 
@@ -118,6 +121,22 @@ def counts_of(options: Options) -> Counts:
             }
         )
     return counts
+
+
+def editing_request(
+    options: Options, table: Table, labels: Labels, parameters: dict[str, Any]
+) -> tuple[TrainRequest, FloatArray | None]:
+    """Return the training whose tree is edited, with rewards as costs, and the rewards, as `as_costs` does."""
+    return as_costs(
+        TrainRequest(
+            table=table,
+            labels=labels,
+            method=options["method"],
+            parameters=parameters,
+            test_share=options["test_share"],
+            name=options["name"],
+        )
+    )
 
 
 def read_data(options: Options) -> TrainingData:
