@@ -17,6 +17,8 @@ MAX_HEADS = 4  # of a connection; bodies of different lengths have different hea
 MAX_HEAD_BYTES = 2_000
 END = b"\r\n\r\n"
 NOT_SHARED = ("wsgi.input", "wsgi.early_hints")  # belong to one call
+# key of a dictionary in the environment of calls with a known head, for what the application reads from the head
+SHARED = "octweb.head"
 
 
 class KnownHead:
@@ -30,6 +32,7 @@ class KnownHead:
     def keep(self, environ: dict[str, Any]) -> None:
         """Keep the environment of the first call, before the application changes it."""
         self.environ = {name: value for name, value in environ.items() if name not in NOT_SHARED}
+        self.environ[SHARED] = {}
 
 
 class KnownRequest(Request):

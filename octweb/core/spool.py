@@ -107,10 +107,11 @@ class SpoolWriter:
                 if self._fd < 0 or self._began < 0:
                     self._open_next()
                 parts = frame(kind, body, self._seq, rows)
-                if schema[0] not in self._schemas:
-                    parts = frame(FrameKind.SCHEMA, schema[1:], self._seq, 0) + parts
-                self._write(parts)
-                self._schemas.add(schema[0])
+                if schema[0] in self._schemas:
+                    self._write(parts)
+                else:
+                    self._write(frame(FrameKind.SCHEMA, schema[1:], self._seq, 0) + parts)
+                    self._schemas.add(schema[0])
                 self._seq += rows
                 if self._syncs_calls:
                     os.fdatasync(self._fd)

@@ -69,9 +69,13 @@ def forget(digest: str | None = None) -> None:
 def lookup(token: bytes) -> ApiToken | None:
     """Return the token with its user, or None. The caller checks expiry and user (`is_token_valid`)."""
     try:
-        digest = hash_token(token.decode("ascii"))
+        return lookup_digest(hash_token(token.decode("ascii")))
     except UnicodeDecodeError:
         return None
+
+
+def lookup_digest(digest: str) -> ApiToken | None:
+    """Return the token with this digest like `lookup`."""
     now = time.monotonic()
     entry = _known.get(digest)
     if entry is not None and entry[0] > now:

@@ -8,7 +8,7 @@ reports its errors.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -30,13 +30,21 @@ TENSOR_KEYS = ["data", "datatype", "name", "shape"]
 _local = threading.local()
 
 
+class SmallTensor(NamedTuple):
+    """The only tensor of a request, and the id of the request if it has one."""
+
+    id: str | None
+    tensor: Tensor
+
+
 def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
     """Parse a JSON request with one tensor of finite numbers for the default `outputs`.
 
     Return None for other requests.
     """
     if len(content) < SMALL_BYTES:
-        return _small_request(content, outputs)
+        small = small_tensor(content)
+        return None if small is None else Request(small.id, (small.tensor,), dict.fromkeys(outputs, False))
     if simdjson is None or len(content) > MAX_BYTES or content.count(b"[") != LISTS:
         return None
     parser = getattr(_local, "parser", None)
@@ -48,7 +56,8 @@ def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Reque
         return None
 
 
-def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
+def small_tensor(content: bytes | bytearray) -> SmallTensor | None:
+    """Parse a short JSON request with one tensor of numbers and no outputs. Return None for other requests."""
     try:
         document = orjson.loads(content)
         inputs = document["inputs"]
@@ -76,8 +85,7 @@ def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Requ
     if values is None:
         return None
     shape = (rows, columns)
-    tensor_read = Tensor(title, datatype, shape, values.reshape(shape))
-    return Request(name, (tensor_read,), dict.fromkeys(outputs, False))
+    return SmallTensor(name, Tensor(title, datatype, shape, values.reshape(shape)))
 
 
 def _request(document: Any, outputs: tuple[str, ...]) -> Request | None:

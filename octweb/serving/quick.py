@@ -23,10 +23,12 @@ from django.core.exceptions import RequestDataTooBig
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port, validate_host
+from knox.crypto import hash_token
 from rest_framework.exceptions import APIException
 
 from octweb.core import strict_json
 from octweb.core.headers import security_headers
+from octweb.core.known_heads import SHARED
 from octweb.core.metrics import ModelCounters
 from octweb.core.problems import Busy
 from octweb.core.request_log import CALL
@@ -41,12 +43,12 @@ from octweb.registry.prediction.predictions import DECISION, Predictions, predic
 from octweb.registry.prediction.recording import Ids, caller_of_call, recorder_of
 from octweb.registry.prediction.responses import columns_record
 from octweb.registry.prediction.retired import DRY_RUN_HEADER
-from octweb.serving.authentication import lookup
+from octweb.serving.authentication import lookup_digest
 from octweb.serving.body_budget import BODY_BUDGET
 from octweb.serving.coding import compress_body
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
 from octweb.serving.json_rows import rows_matrix
-from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
+from octweb.serving.plain_tensor import SMALL_BYTES, plain_request, small_tensor
 from octweb.serving.tensors import FLOATING, JSON_LENGTH, TEXT, ProtocolError, Request, Tensor, parse
 from octweb.serving.whole_body import whole_body
 from octweb.serving.wire import CutOff, coding_headers
@@ -66,11 +68,10 @@ ROUTES = {"v1": "api/v1/models/<uuid:pk>/predict/", "v2": "v2/models/<str:name>/
 NOTHING: tuple[str, ...] = ()
 NO_ID = "(decision) "  # takes the place of the id in cached answers; a served name has no such characters
 NO_FIRST = Ids(NO_ID, 1).first.encode()
-SINGLE_TAIL = b'}],"notes":[]}'
-RECORDED_TAIL = b'"' + SINGLE_TAIL
 
 HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
 KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
+DEFAULT_REQUEST = Request(None, (), dict.fromkeys(DEFAULT_OUTPUTS, False))
 PLAIN = frozenset(KINDS)  # a request for any other output takes the long way
 
 
@@ -103,7 +104,8 @@ class ServedModel:
         self.leaves = [str(v.id) for v in self.tree.tree.nodes]
         self.tallies = {api: tally_of(model, api) for api in ("v1", "v2")}
         self.recorder = recorder_of(model)
-        self.singles: dict[tuple[str, int], bytes] = {}  # complete responses to one row, by API and leaf
+        # response to one ordinary row, before and after the id of its record, by API, leaf and whether it is recorded
+        self.singles: dict[tuple[str, int, bool], tuple[bytes, bytes]] = {}
 
     def count(self, api: str, answer: Answer, seconds: float) -> None:
         """Count a call in the metrics, and in the database's counts if the model is approved."""
@@ -184,8 +186,6 @@ class QuickPredictions:
 
 def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
     """Return the body of a successful response, or None if the views must handle the call."""
-    if environ.get("HTTP_AUTHORIZATION", "").partition(" ")[0] not in SCHEMES:
-        return None
     try:
         return _answer(environ, body)
     except FAULTS:
@@ -204,44 +204,73 @@ def _whole_body(environ: dict[str, Any]) -> bytes | bytearray:
     return content
 
 
-def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
-    start = time.perf_counter()
+class Asked(NamedTuple):
+    """What the head of a prediction call asks for.
+
+    `model` is an id on `/api/v1`, otherwise a served name. `json_length` is the length of the JSON part of a body.
+    """
+
+    api: str
+    model: str
+    version: int | None
+    digest: str
+    length: int
+    json_length: str | None
+
+    @property
+    def name(self) -> str:
+        """The model as the caller named it."""
+        return self.model if self.version is None else f"{self.model}/{self.version}"
+
+
+def _asked(environ: dict[str, Any]) -> Asked | None:
+    """Return what the head of a call asks for, or None if the views must handle the call."""
+    scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     path = environ.get("PATH_INFO", "")
     v2 = V2.match(path)
     v1 = None if v2 else V1.match(path)
-    if (v1 is None and v2 is None) or environ.get("QUERY_STRING") or environ.get(DRY_RUN) or not _transport(environ):
+    if scheme not in SCHEMES or environ.get("QUERY_STRING") or environ.get(DRY_RUN) or not _transport(environ):
         return None
     length = int(environ.get("CONTENT_LENGTH") or 0)
-    if length > settings.MAX_PREDICT_BYTES:
+    if length > settings.MAX_PREDICT_BYTES or not token.isascii():
         return None
-    token = lookup(environ["HTTP_AUTHORIZATION"].partition(" ")[2].encode("ascii"))
+    digest = hash_token(token)
+    if v2 is not None:
+        return Asked("v2", v2[1], int(v2[2]) if v2[2] else None, digest, length, environ.get(HEADER))
+    return Asked("v1", v1[1], None, digest, length, None) if v1 is not None and _is_json(environ) else None
+
+
+def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
+    start = time.perf_counter()
+    shared = environ.get(SHARED, {})
+    asked = shared.get("asked") or _asked(environ)
+    if asked is None:
+        return None
+    shared["asked"] = asked
+    api = asked.api
+    token = lookup_digest(asked.digest)
     if token is None:
         return None
     user = token.user
     caller = caller_of(user, token)
     limit = rate("user")
     # a short body costs less than this check, which is repeated when the call is counted
-    if length >= SMALL_BYTES and WINDOWS.take(caller, *limit, count=False):
+    if asked.length >= SMALL_BYTES and WINDOWS.take(caller, *limit, count=False):
         return None
-    if v1 is not None:
-        name = v1[1]
-        model = model_by_id(name)
-        if model is None or not may_call(user, token, model) or not _is_json(environ):
+    if api == "v1":
+        model = model_by_id(asked.model)
+        if model is None or not may_call(user, token, model):
             return None
         if model.state == State.RETIRED:  # the views answer with the reason
             return None
         served_model = served_model_of(model)
-        api = "v1"
         answer = _rows(served_model, body())
     else:
-        assert v2 is not None
-        name = f"{v2[1]}/{v2[2]}" if v2[2] else v2[1]
-        model = model_by_name(v2[1], int(v2[2]) if v2[2] else None)
+        model = model_by_name(asked.model, asked.version)
         if model is None or not may_call(user, token, model, public=True):
             return None
         served_model = served_model_of(model)
-        api = "v2"
-        answer = _tensors(served_model, body(), environ.get(HEADER))
+        answer = _tensors(served_model, body(), asked.json_length)
     # The call is counted only here, because the views count the calls that they answer.
     now = clock()
     if answer is None or WINDOWS.take(caller, *limit, now=now):
@@ -254,7 +283,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     ids = None
     if served_model.recorder is not None:
         ids = served_model.recorder.record(
-            api, caller_of_call(environ, user, token, name), answer.matrix, answer.leaves
+            api, caller_of_call(environ, user, token, asked.name), answer.matrix, answer.leaves
         )
     content = answer.body(ids)
     served_model.count(api, answer, time.perf_counter() - start)
@@ -310,7 +339,7 @@ def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | Non
     if matrix is not None:
         leaves = served_model.tree.tree.apply(matrix)
         if len(leaves) == 1:
-            return Answer(matrix, leaves, unusual, partial(_single, served_model, int(leaves[0])))
+            return Answer(matrix, leaves, unusual, partial(_single, served_model, "v1", int(leaves[0])))
     else:
         predictions = predict_rows(served_model.model, rows)
         if predictions.marks or predictions.proposals:
@@ -322,15 +351,25 @@ def _rows(served_model: ServedModel, content: bytes | bytearray) -> Answer | Non
     return Answer(matrix, leaves, unusual, partial(_rows_answer, served_model, leaves, notes))
 
 
-def _single(served_model: ServedModel, leaf: int, ids: Ids | None) -> bytes:
+def _single(served_model: ServedModel, api: str, leaf: int, ids: Ids | None) -> bytes:
     """Return the response to one ordinary row: the cached bytes of its leaf, with the id of its recorded decision if any."""
-    key = ("v1", leaf) if ids is None else ("v1 recorded", leaf)
-    content = served_model.singles.get(key)
-    if content is None:
-        content = _rows_answer(served_model, np.array([leaf]), NOTHING, None)
-        content = content if ids is None else content.removesuffix(SINGLE_TAIL) + b',"decision":"'
-        served_model.singles[key] = content
-    return content if ids is None else b"".join((content, ids.first.encode(), RECORDED_TAIL))
+    key = (api, leaf, ids is not None)
+    parts = served_model.singles.get(key)
+    if parts is None:
+        parts = served_model.singles[key] = _parts_of_single(served_model, api, leaf, is_recorded=ids is not None)
+    before, after = parts
+    return before if ids is None else b"".join((before, ids.first.encode(), after))
+
+
+def _parts_of_single(served_model: ServedModel, api: str, leaf: int, *, is_recorded: bool) -> tuple[bytes, bytes]:
+    leaves = np.array([leaf])
+    ids = Ids(NO_ID, 1) if is_recorded else None
+    if api == "v2":  # the id comes before the labels
+        before, _, after = _tensors_answer(served_model, DEFAULT_REQUEST, leaves, NOTHING, ids).partition(NO_FIRST)
+        return before, after
+    content = _rows_answer(served_model, leaves, NOTHING, ids)
+    before, _, after = content.rpartition(NO_FIRST) if is_recorded else (content, b"", b"")
+    return before, after
 
 
 def _columns(served_model: ServedModel, columns: Any) -> Answer | None:
@@ -373,6 +412,13 @@ def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str 
 
     Return None, or raise one of FAULTS, if the views must handle it, for example because of binary outputs.
     """
+    is_small = header is None and len(content) < SMALL_BYTES
+    small = small_tensor(content) if is_small else None
+    if small is not None and small.id is None:
+        matrix = _one_matrix(served_model.tree, (small.tensor,))
+        if matrix is not None and len(matrix) == 1:
+            leaves = served_model.tree.tree.apply(matrix)
+            return Answer(matrix, leaves, {}, partial(_single, served_model, "v2", int(leaves[0])))
     request = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     request = request or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
     if any(request.outputs.values()) or not request.outputs.keys() <= PLAIN:
@@ -382,15 +428,6 @@ def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str 
     unusual: dict[str, dict[str, int]] = {}
     if matrix is not None:
         leaves = served_model.tree.tree.apply(matrix)
-        is_plain = request.id is None and tuple(request.outputs) == DEFAULT_OUTPUTS
-        if len(leaves) == 1 and is_plain and served_model.recorder is not None:
-            return Answer(matrix, leaves, unusual, partial(_recorded_tensor, served_model, request, leaves))
-        if len(leaves) == 1 and is_plain:
-            key = "v2", int(leaves[0])
-            if key not in served_model.singles:
-                served_model.singles[key] = _tensors_answer(served_model, request, leaves, NOTHING, None)
-            ready = served_model.singles[key]
-            return Answer(matrix, leaves, unusual, lambda ids: ready)
     else:
         predictions = infer(served_model.model, request.inputs, settings.MAX_PREDICT_ROWS)
         if predictions.marks:
@@ -400,16 +437,6 @@ def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str 
         notes = predictions.notes
         unusual = predictions.unusual_cells()
     return Answer(matrix, leaves, unusual, partial(_tensors_answer, served_model, request, leaves, notes))
-
-
-def _recorded_tensor(served_model: ServedModel, request: Request, leaves: np.ndarray, ids: Ids | None) -> bytes:
-    """Return the response to one ordinary recorded row with the usual outputs: cached bytes, with the id of its decision."""
-    if ids is None:
-        return _tensors_answer(served_model, request, leaves, NOTHING, None)
-    key = "v2 recorded", int(leaves[0])
-    if key not in served_model.singles:
-        served_model.singles[key] = _tensors_answer(served_model, request, leaves, NOTHING, Ids(NO_ID, 1))
-    return served_model.singles[key].replace(NO_FIRST, ids.first.encode(), 1)
 
 
 def _tensors_answer(

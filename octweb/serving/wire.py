@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.exceptions import BadRequest
 
 from octweb.core.headers import security_headers
+from octweb.core.known_heads import SHARED
 from octweb.core.problems import CONTENT_TYPE, Busy, document
 from octweb.core.unavailable import RETRY_SECONDS, reason_of
 from octweb.serving.body_budget import BODY_BUDGET
@@ -120,7 +121,7 @@ class Wire:
             return _refuse(environ, start_response, error, closing=chunked)
         try:
             inner = environ | {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
-            for name in ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING"):
+            for name in ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING", SHARED):  # the length is no longer the head's
                 inner.pop(name, None)
             return self._with_room(environ, start_response, inner, size)
         finally:
