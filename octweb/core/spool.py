@@ -34,6 +34,7 @@ MAGIC = b"OCTD"
 HEAD = struct.Struct("<4sIIBQI")  # magic, body length, CRC-32 of all that follows it, kind, seq, rows
 UNCHECKED = struct.Struct("<4sII")  # first part of the header: magic, body length and CRC-32
 CHECKED = struct.Struct("<BQI")  # second part: kind, seq and rows, which the CRC-32 covers like the body
+CHECKED_BYTES = CHECKED.size
 # a file of this age is closed, so that the collector deletes it; until then, it still contains what was erased from
 # the database
 PART_SECONDS = 60.0
@@ -106,11 +107,11 @@ class SpoolWriter:
             try:
                 if self._fd < 0 or self._began < 0:
                     self._open_next()
-                parts = frame(kind, body, self._seq, rows)
+                content = frame(kind, body, self._seq, rows)
                 if schema[0] in self._schemas:
-                    self._write(parts)
+                    self._write(content)
                 else:
-                    self._write(frame(FrameKind.SCHEMA, schema[1:], self._seq, 0) + parts)
+                    self._write(frame(FrameKind.SCHEMA, schema[1:], self._seq, 0) + content)
                     self._schemas.add(schema[0])
                 self._seq += rows
                 if self._syncs_calls:
@@ -175,13 +176,12 @@ class SpoolWriter:
                 self._seq += 1
                 del self._unrecorded[schema]
 
-    def _write(self, parts: Sequence[bytes]) -> None:
-        """Append the parts with one system call."""
-        size = sum(map(len, parts))
-        written = os.writev(self._fd, parts)
-        if written < size:
+    def _write(self, content: bytes) -> None:
+        """Append bytes with one system call."""
+        written = os.write(self._fd, content)
+        if written < len(content):
             os.ftruncate(self._fd, self._size)
-            raise OSError(f"only {written} of {size} bytes were written")
+            raise OSError(f"only {written} of {len(content)} bytes were written")
         self._size += written
         self._dirty = True
 
@@ -231,10 +231,10 @@ def used_bytes() -> int:
     return total
 
 
-def frame(kind: FrameKind, body: Sequence[Buffer], seq: int, rows: int) -> tuple[bytes, bytes]:
-    """Return the bytes of a frame: what its CRC-32 does not cover, and what it covers. `body` is in parts."""
+def frame(kind: FrameKind, body: Sequence[Buffer], seq: int, rows: int) -> bytes:
+    """Return the bytes of a frame. `body` is in parts."""
     checked = b"".join((CHECKED.pack(kind, seq, rows), *body))
-    return UNCHECKED.pack(MAGIC, len(checked) - CHECKED.size, zlib.crc32(checked)), checked
+    return UNCHECKED.pack(MAGIC, len(checked) - CHECKED_BYTES, zlib.crc32(checked)) + checked
 
 
 def write_hidden(stream: uuid.UUID, name: str, schema: bytes, bodies: Iterable[FrameBody]) -> Path:
@@ -251,11 +251,11 @@ def write_hidden(stream: uuid.UUID, name: str, schema: bytes, bodies: Iterable[F
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.truncate(0)
-        file.writelines(frame(FrameKind.SCHEMA, (schema,), 0, 0))
+        file.write(frame(FrameKind.SCHEMA, (schema,), 0, 0))
         for kind, body, rows in bodies:
-            file.writelines(frame(kind, body, seq, rows))
+            file.write(frame(kind, body, seq, rows))
             seq += rows
-        file.writelines(frame(FrameKind.CLOSED, (), seq, 0))
+        file.write(frame(FrameKind.CLOSED, (), seq, 0))
         file.flush()
         os.fsync(file.fileno())
     return path

@@ -282,9 +282,10 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         call.is_timed = False
     ids = None
     if served_model.recorder is not None:
-        ids = served_model.recorder.record(
-            api, caller_of_call(environ, user, token, asked.name), answer.matrix, answer.leaves
-        )
+        recorded_caller = shared.get("caller")
+        if recorded_caller is None:
+            recorded_caller = shared["caller"] = caller_of_call(environ, user, token, asked.name)
+        ids = served_model.recorder.record(api, recorded_caller, answer.matrix, answer.leaves)
     content = answer.body(ids)
     served_model.count(api, answer, time.perf_counter() - start)
     return content

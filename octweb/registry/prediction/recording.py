@@ -105,10 +105,10 @@ class Recorder:
         first = new_id(now)
         # the columns exist; with the default mode, which checks them, 1,000 rows take twice as long
         cells = matrix.take(self._used, 1, None, "clip")
-        body = self.rows_body(api, caller, now, first, cells, leaves)
-        WRITER.append(FrameKind.ROWS, body, len(leaves), self.schema)
+        n = len(leaves)
+        WRITER.append(FrameKind.ROWS, self.rows_body(api, caller, now, first, cells, leaves), n, self.schema)
         text = first.hex()  # as a UUID, whose class takes longer
-        return Ids(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:-ID_DIGITS]}", len(leaves))
+        return Ids(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:-ID_DIGITS]}", n)
 
     def refuse(self, api: str, caller: Caller, error: RowError) -> None:
         """Record that a row was refused, without unknown column names. Raises SpoolFull."""

@@ -188,13 +188,12 @@ def test_no_answer_without_room_for_its_record(recorded, client_of, owner, setti
     settings.RECORD_SPOOL_BYTES = 10**9
     WRITER.look_after()
 
-    def write(fd, parts):
-        content = b"".join(parts)
-        return real(fd, [content[: len(content) // 2]])
+    def write(fd, content):
+        return real(fd, content[: len(content) // 2])
 
-    real = os.writev
+    real = os.write
     with monkeypatch.context() as patch:
-        patch.setattr(os, "writev", write)
+        patch.setattr(os, "write", write)
         assert post(client, path, {"rows": [ROW]}).status_code == 503
     assert post(client, path, {"rows": [ROW]}).status_code == 200
     assert len(payloads()) == 2
@@ -254,11 +253,11 @@ def test_rows_without_record_survive_a_full_disk(recorded, client_of, owner, set
     path = f"/api/v1/models/{recorded.pk}/predict/"
     client = client_of(owner)
 
-    def fail(fd, parts):
+    def fail(fd, content):
         raise OSError("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "writev", fail)
+        patch.setattr(os, "write", fail)
         assert post(client, path, {"rows": [ROW] * 4}).status_code == 200
         WRITER.look_after()
     WRITER.look_after()
