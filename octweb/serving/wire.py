@@ -121,7 +121,8 @@ class Wire:
             return _refuse(environ, start_response, error, closing=chunked)
         try:
             inner = environ | {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
-            for name in ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING", SHARED):  # the length is no longer the head's
+            # SHARED belongs to the head, which states the length of the body as it was sent
+            for name in ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING", SHARED):
                 inner.pop(name, None)
             return self._with_room(environ, start_response, inner, size)
         finally:

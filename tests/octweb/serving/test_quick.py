@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from datetime import timedelta
@@ -12,6 +13,7 @@ from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from octweb.core.known_heads import SHARED
 from octweb.registry.lifecycle import actions
 from octweb.serving import quick
 from octweb.serving.actions import create_token, revoke_token
@@ -249,20 +251,36 @@ def test_unauthorised_call_gets_nothing(numbers, secret, ways, staff, stranger, 
     assert wsgi(v2(numbers), json.dumps({"inputs": [tensor(2)]}).encode(), secret)[0] == 400
 
 
-def test_changes_take_effect_immediately(numbers, secret, owner):
+@pytest.mark.parametrize("known", [False, True], ids=["first head", "known head"])
+def test_changes_take_effect_immediately(numbers, secret, owner, known):
+    heads = [{SHARED: {}}, {SHARED: {}}] if known else [{}, {}]
     body = json.dumps({"inputs": [tensor(1)]}).encode()
-    path = v2(numbers)
-    assert wsgi(path, body, secret)[0] == 200
+
+    def served():
+        return wsgi(v2(numbers), body, secret, **heads[0])[0]
+
+    def own():
+        return wsgi(v1(numbers), json.dumps({"rows": rows(1)}).encode(), secret, **heads[1])[0]
+
+    assert (served(), own()) == (200, 200)
+    assert all(head[SHARED] for head in heads) if known else heads == [{}, {}]
     actions.retire(numbers, by=owner)
-    assert wsgi(path, body, secret)[0] == 410
-    token = ApiToken.objects.get()
-    own = v1(numbers), json.dumps({"rows": rows(1)}).encode(), secret
-    assert wsgi(*own)[0] == 410
+    assert (served(), own()) == (410, 410)
     ApiToken.objects.update(expiry=timezone.now() - timedelta(seconds=1))
     forget()
-    assert wsgi(*own)[0] == 401
-    revoke_token(token)
-    assert wsgi(*own)[0] == 401
+    assert (served(), own()) == (401, 401)
+    revoke_token(ApiToken.objects.get())
+    assert (served(), own()) == (401, 401)
+
+
+def test_head_of_compressed_body_is_read_each_time(numbers, secret, settings, ways):
+    """Bodies of one compressed length may have different lengths."""
+    head = {"HTTP_CONTENT_ENCODING": "gzip", SHARED: {}}
+    for n in (1, 2):
+        body = gzip.compress(json.dumps({"inputs": [tensor(n)]}).encode())
+        assert wsgi(v2(numbers), body, secret, **head)[0] == 200
+        assert ways[-1]
+    assert head[SHARED] == {}
 
 
 def test_tls_is_asked_for_where_it_must_be(numbers, secret, settings, ways):
