@@ -33,11 +33,10 @@ from trainer.workbench.requests import WorkbenchSession, good_trees_method
 
 # options that a count from counts does not support
 NEED_ROWS = (
-    "slack_cost", "must", "without", "max_leaves", "recall", "difference", "groups", "favoured", "agrees_with",
-    "agree_rows", "sample", "distinct",
+    "slack_cost", "recall", "difference", "groups", "favoured", "agrees_with", "agree_rows", "sample", "distinct",
 )  # fmt: skip
-UNKNOWN = ("answers", "trees", "columns", "rows")  # members of the record that a count from counts leaves out
-LEFT = f"left (counts): {', '.join(UNKNOWN)}"
+UNKNOWN = ("answers", "rows")  # members of the record that a count from counts leaves out
+LEFT = f"left (counts): {', '.join(UNKNOWN)}, shares of columns"
 
 HELP = "Count and list the trees that are nearly as good as the best one on a CSV (also .gz), .xlsx, Parquet or Arrow file."
 
@@ -119,7 +118,10 @@ def _count_from_counts(options: Options, interrupts: Interrupts) -> None:
         None if options[name] is None else amount(options[name], name) for name in ("slack", "slack_rows")
     )
     raw = checked_parameters(get(options["method"]), options)
-    good = count_good_trees(counts, raw, slack=slack, slack_rows=slack_rows)
+    good = count_good_trees(
+        counts, raw, slack=slack, slack_rows=slack_rows, must=options["must"], without=options["without"],
+        max_leaves=_at_least_one(options["max_leaves"]), listed=options["listed"],
+    )  # fmt: skip
     if options["json"]:
         print(json.dumps(asdict(good) | dict.fromkeys(UNKNOWN) | {"status": LEFT}, allow_nan=False))
         return

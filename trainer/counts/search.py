@@ -93,21 +93,21 @@ class TreeSearch:
         """Return the best trees of depth 0, 1 or 2."""
         node_counts = node.own
         other = node.other
-        leaf = int(self._won(node_counts.total))
+        leaf = int(self.won(node_counts.total))
         if depth == 0 or not node.allowed.any():
             return BestByLeaves(correct=(leaf,), roots=(None,))
-        yes = self._won(node_counts.one)
-        no = self._won(node_counts.total[:, None] - other.one)
+        yes = self.won(node_counts.one)
+        no = self.won(node_counts.total[:, None] - other.one)
         choices: list[Choice] = [(leaf, None), _pick(no + yes, (1, 1), node.allowed)]
         if depth == 2:
-            below_yes, below_no = self._split_sides(node)
+            below_yes, below_no = self.split_sides(node)
             three_yes = _pick(no + below_yes, (1, 2), node.allowed)
             three_no = _pick(below_no + yes, (2, 1), node.allowed)
             choices.append(max(three_yes, three_no, key=lambda choice: choice[0]))
             choices.append(_pick(below_no + below_yes, (2, 2), node.allowed))
         return _rising(choices)
 
-    def _split_sides(self, node: Counted) -> tuple[CountArray, CountArray]:
+    def split_sides(self, node: Counted) -> tuple[CountArray, CountArray]:
         """Return the correct rows on the yes and no sides of each first question, int64 (questions,).
 
         Each side has its best second question.
@@ -123,10 +123,10 @@ class TreeSearch:
             rows = slice(start, start + step)
             pairs = node_counts.two[:, rows]
             without = other.two[:, rows]
-            both = self._won(pairs)
-            yes_no = self._won(node_counts.one[:, rows, None] - without)
-            no_yes = self._won(node_counts.one[:, None] - without)
-            no_no = self._won(total - other.one[:, rows, None] - other.one[:, None] + pairs)
+            both = self.won(pairs)
+            yes_no = self.won(node_counts.one[:, rows, None] - without)
+            no_yes = self.won(node_counts.one[:, None] - without)
+            no_no = self.won(total - other.one[:, rows, None] - other.one[:, None] + pairs)
             second = node.allowed if self.apart is None else node.allowed & ~self.apart[rows]
             won_yes[rows] = np.where(second, both + yes_no, 2 * IMPOSSIBLE).max(axis=1)
             won_no[rows] = np.where(second, no_yes + no_no, 2 * IMPOSSIBLE).max(axis=1)
@@ -134,7 +134,7 @@ class TreeSearch:
 
     def _best_of_three(self, node: Counted) -> BestByLeaves:
         """Return the best trees of depth 3: both sides of every first question."""
-        choices: list[Choice] = [(int(self._won(node.own.total)), None)]
+        choices: list[Choice] = [(int(self.won(node.own.total)), None)]
         choices += [(2 * IMPOSSIBLE, None)] * 7
         for question in np.flatnonzero(node.allowed).tolist():
             sides = [self.best_of_two(side, 2) for side in self.sides(node, question, 3)]
@@ -193,7 +193,7 @@ class TreeSearch:
             two = np.take(counts, triple_places(questions, indices, each[:, None], each[None]), axis=1)
         return End(total=end.one[:, question], one=end.two[:, question], two=two)
 
-    def _won(self, counts: CountArray) -> CountArray:
+    def won(self, counts: CountArray) -> CountArray:
         """Return the rows of the largest class in nodes (classes, …), or the gain of the best answer.
 
         It is IMPOSSIBLE if a leaf would have too few rows.

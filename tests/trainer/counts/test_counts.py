@@ -587,7 +587,12 @@ def test_good_trees_command_reads_a_folder_of_counts(tmp_path, capsys):
     assert record["status"].startswith("left")
     assert main("octweb", command) == 0
     assert "ask first" in capsys.readouterr().out
-    for refused in (["--must", "a"], ["--cost", "c0>c1=5"], ["--depth", "3"]):
+    assert main("octweb", [*command, "--must", "c", "--max-leaves", "3", "--list", "2", "--json"]) == 0
+    chosen = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert chosen["count"] == chosen["columns"]["c"]["trees"] <= record["count"]
+    assert len(chosen["trees"]) == min(2, chosen["count"])
+    assert (chosen["optimum"], chosen["limit"]) == (record["optimum"], record["limit"])
+    for refused in (["--sample", "2"], ["--cost", "c0>c1=5"], ["--depth", "3"], ["--must", "x"], ["--list", "9999"]):
         assert main("octweb", [*command, *refused]) != 0
     assert main("octweb", ["good-trees", str(path), "--slack", "0.1"]) != 0
 
