@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Check an exported chain of decisions with the standard library alone.
 
-    python check_decisions.py CHAIN.jsonl [--key HEX]
+    python check_decisions.py CHAIN.jsonl [--key HEX] [--holds SHA256]
 
 CHAIN.jsonl is written by `manage.py decisions export`. It has one JSON object a line: entries in their order, each block after its
 entries, and signatures. --key: the public Ed25519 key (64 hexadecimal digits) that must have signed the last block.
+--holds: the hash of a block that somebody outside received earlier (an anchor); the chain must still have this block.
 Exit status 0: the chain is whole. 1: it is not; the first places are named.
 """
 
@@ -197,7 +198,7 @@ class Chain:
             self.problems.append("the last block was signed with another key")
 
 
-def check(lines, key=None):
+def check(lines, key=None, holds=None):
     """Return the problems of a chain as texts; the list is empty if the chain is whole."""
     chain = Chain()
     kinds = {"entry": chain.entry, "block": chain.block, "signature": chain.signature}
@@ -208,6 +209,8 @@ def check(lines, key=None):
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return [*chain.problems, f"a line cannot be read: {error!r}"]
     chain.end(key)
+    if holds and holds.lower() not in chain.blocks.values():
+        chain.problems.append("no block has the hash of the anchor, so the chain was rewritten since")
     return chain.problems
 
 
@@ -215,9 +218,10 @@ def main():
     parser = argparse.ArgumentParser(description="Check an exported chain of decisions.")
     parser.add_argument("chain")
     parser.add_argument("--key")
+    parser.add_argument("--holds", metavar="SHA256")
     given = parser.parse_args()
     with open(given.chain, encoding="utf-8", errors="surrogatepass") as stream:
-        problems = check(stream, given.key)
+        problems = check(stream, given.key, given.holds)
     for text in problems[:50]:
         print(text, file=sys.stderr)
     print("The chain is broken." if problems else "The chain is whole.")

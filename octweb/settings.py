@@ -87,6 +87,8 @@ DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and ot
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
 TEAM_REVIEW = boolean("OCTWEB_TEAM_REVIEW", False)  # whether reviewers of a team approve its models
 APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # number of administrators who must approve a model
+ANCHOR_URL = text("OCTWEB_ANCHOR_URL", "")  # where the last signed block of decisions is anchored each day
+ANCHOR_KIND = choice("OCTWEB_ANCHOR_KIND", "webhook", "timestamp")  # timestamp: a server as in RFC 3161
 WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts to which webhooks may be sent
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # file of the key that signs dossiers
 # time limit of the trainings on bootstraps that a dossier compares; 0 leaves them out

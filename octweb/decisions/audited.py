@@ -22,9 +22,10 @@ from django.db.models.functions import Cast
 from octweb.audit.models import Record
 from octweb.decisions import hashing
 from octweb.decisions.adding import ONLY, count_name, stream_ranges
-from octweb.decisions.collecting import SEALED, signed_text
+from octweb.decisions.collecting import ANCHORED, SEALED, signed_text
 from octweb.decisions.erasing import ranges_of
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
+from octweb.decisions.timestamps import read_timestamp
 from octweb.dossier import signing
 from octweb.dossier.keys import known_fingerprints
 from octweb.registry.models import TreeModel
@@ -46,6 +47,7 @@ class DecisionAudit:
         self.erased: Counter[str] = Counter()
         self.cut_streams = 0
         self.unrecorded = 0  # rows that were answered without a record
+        self.anchored = ""  # the last anchor in words
 
     def add(self, text: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
@@ -190,6 +192,7 @@ def audit_decisions(*, models: Collection[uuid.UUID] | None = None, since: int =
             f"decision record {report.records}: the chain ended with {head}, so records or blocks were removed or added."
         )
     _signatures(digests, report)
+    _anchors(digests, report)
     return report
 
 
@@ -304,6 +307,25 @@ def _root(records: list[_Checked]) -> str:
         return hashing.merkle_root([record.commitment for record in records])
     except ValueError:
         return ""
+
+
+def _anchors(digests: dict[int, str], report: DecisionAudit) -> None:
+    """Check the anchored hashes, and the time stamps of them, against the blocks. Store the last one."""
+    for record in Record.objects.filter(what=ANCHORED):
+        details = record.details
+        if digests.get(details["block"]) != details["sha256"]:
+            report.add(
+                f"record {record.number}: block {details['block']} is not the one that {details['host']} has seen."
+            )
+        if details["kind"] == "timestamp":
+            try:
+                stamp = read_timestamp(base64.b64decode(details["receipt"]))
+            except ValueError:
+                report.add(f"record {record.number}: its time stamp cannot be read.")
+                continue
+            if stamp.sha256 != details["sha256"]:
+                report.add(f"record {record.number}: its time stamp is one of another hash.")
+        report.anchored = f"block {details['block']:,} at {details['host']}"
 
 
 def _signatures(digests: dict[int, str], report: DecisionAudit) -> None:

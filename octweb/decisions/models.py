@@ -110,6 +110,9 @@ class DecisionHead(models.Model):
     digest = models.CharField(max_length=64, default=audit_chain.START)  # digest of the last block
     signed = models.BigIntegerField(default=0)  # number of the last signed block
     signed_on = models.DateField(null=True)
+    anchor_due = models.DateTimeField(null=True)  # a worker may try to anchor the last signed block from this time on
+    anchor_tries = models.PositiveIntegerField(default=0)  # failed ones since the last anchor
+    anchor_error = models.CharField(max_length=300, blank=True)  # why the last one failed
 
     def __str__(self) -> str:
         return f"{self.records} records, {self.blocks} blocks"

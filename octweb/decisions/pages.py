@@ -30,6 +30,7 @@ from octweb.decisions.listing import ALL, OBJECTION, OBJECTIONS, OUTCOME, OVERRI
 from octweb.decisions.models import ChainEntry, Kind
 from octweb.decisions.reading import (
     DecisionRecord,
+    chain_facts,
     completable_models_of,
     find_decision,
     find_model,
@@ -121,6 +122,7 @@ def _list_context(request: HttpRequest, model: TreeModel, query: Mapping[str, st
         "max_days": MAX_KEEP_DAYS,
         "site_demands": bool(settings.RECORD),
         "unrecorded": unrecorded_of(model),
+        "chain": chain_facts(),
         "classes": model_file(model).tree.classes,
         "leaves": [leaf.id for leaf in model_file(model).tree.leaves],
         "versions": [m.version for m in versions_of(request.user, model, ALL)],

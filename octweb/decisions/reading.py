@@ -10,14 +10,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404
 
+from octweb.audit.models import Record
 from octweb.core.ownership import CHANGING_ROLES, may_change
 from octweb.decisions import hashing
 from octweb.decisions.adding import add_later
+from octweb.decisions.collecting import ANCHORED, SEALED
 from octweb.decisions.erasing import ranges_of
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
 from octweb.decisions.replaying import differences, row_of
@@ -253,6 +256,19 @@ def unrecorded_of(model: TreeModel) -> dict[str, Any] | None:
         "rows": sum(payload["rows"] for payload in own),
         "since": moment_of(min(payload["since"] for payload in own)),
         "until": moment_of(max(payload["at"] for payload in own)),
+    }
+
+
+def chain_facts() -> dict[str, Any]:
+    """Return the details of the last signed and of the last anchored block, or None, and why it is not anchored."""
+    sealed = Record.objects.filter(what=SEALED).last()
+    anchored = Record.objects.filter(what=ANCHORED).last()
+    head = DecisionHead.objects.first()
+    return {
+        "sealed": None if sealed is None else sealed.details | {"at": sealed.at},
+        "anchored": None if anchored is None else anchored.details | {"at": anchored.at},
+        "error": head.anchor_error if head is not None else "",
+        "is_anchoring": bool(settings.ANCHOR_URL),
     }
 
 

@@ -27,9 +27,11 @@ def _on_end(sender: Any, **arguments: Any) -> None:
 
 
 def _on_beside(sender: Any, **arguments: Any) -> None:
+    from octweb.notify.anchoring import anchor_due
     from octweb.notify.delivery import on_beside
 
     on_beside(sender, **arguments)
+    anchor_due()
 
 
 def _on_alarm(sender: Any, **arguments: Any) -> None:

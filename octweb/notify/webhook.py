@@ -17,6 +17,7 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -80,19 +81,35 @@ class Envelope:
     message: dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Post:
+    """A body with its headers. `most` is the largest answer to read, in bytes; 0: only its status."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    most: int = 0
+
+
 def send(url: str, secret: str, envelope: Envelope) -> None:
     """POST the message as JSON.
 
     Raises Undelivered for a bad URL, a private host, no response within `SECONDS`, or a status other than 2xx.
     """
+    post(url, _signed_post(secret, envelope))
+
+
+def post(url: str, message: Post) -> bytes:
+    """POST a body, and return the content of the answer. Raises Undelivered like `send`, and for a longer answer."""
     parts, port = parse_address(url)
     host = parts.hostname or ""
     deadline = Deadline(SECONDS)
     try:
         connection = _connect(parts.scheme, host, _look_up(host, port, deadline), port, deadline)
         try:
-            _send_all(connection, _request(parts, secret, envelope), deadline)
-            status = _read_status(connection, deadline)
+            _send_all(connection, _request(parts, message), deadline)
+            status, head, content = _read_head(connection, deadline)
+            if message.most and 200 <= status < 300:
+                content = _read_content(connection, head, content, message.most, deadline)
         finally:
             connection.close()
     except TimeoutError as error:
@@ -101,6 +118,7 @@ def send(url: str, secret: str, envelope: Envelope) -> None:
         raise Undelivered(f"No answer from {host}: {error}"[:300]) from error
     if not 200 <= status < 300:
         raise Undelivered(f"{host} answered with status {status}; a status from 200 to 299 is needed.")
+    return content
 
 
 def parse_address(url: str) -> tuple[SplitResult, int]:
@@ -200,23 +218,30 @@ def _connect(scheme: str, host: str, addresses: list[str], port: int, deadline: 
     raise refusal
 
 
-def _request(parts: SplitResult, secret: str, envelope: Envelope) -> bytes:
+def _signed_post(secret: str, envelope: Envelope) -> Post:
     timestamp = str(int(time.time()))
     body = json.dumps(envelope.message, allow_nan=False).encode()
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     headers = {
-        "Host": parts.netloc,
-        "Connection": "close",
         "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
-        "User-Agent": "octweb",
         ID_HEADER: envelope.id,
         TIMESTAMP_HEADER: timestamp,
         SIGNATURE_HEADER: sign(secret, envelope.id, timestamp, body),
         SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest(),
     }
+    return Post(body=body, headers=headers)
+
+
+def _request(parts: SplitResult, message: Post) -> bytes:
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers = {
+        "Host": parts.netloc,
+        "Connection": "close",
+        "Content-Length": str(len(message.body)),
+        "User-Agent": "octweb",
+        **message.headers,
+    }
     lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
-    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + message.body
 
 
 def _send_all(connection: socket.socket, content: bytes, deadline: Deadline) -> None:
@@ -226,8 +251,11 @@ def _send_all(connection: socket.socket, content: bytes, deadline: Deadline) -> 
         left = left[connection.send(left) :]
 
 
-def _read_status(connection: socket.socket, deadline: Deadline) -> int:
-    """Return the final status. Raises ValueError if more than one informational response precedes it."""
+def _read_head(connection: socket.socket, deadline: Deadline) -> tuple[int, bytes, bytes]:
+    """Return status and head of the final response, and the content received so far.
+
+    Raises ValueError if more than one informational response precedes it.
+    """
     content = b""
     informational = 0
     while True:
@@ -243,11 +271,47 @@ def _read_status(connection: socket.socket, deadline: Deadline) -> int:
             continue
         status = _status_of(head)
         if status not in INFORMATIONAL or status == SWITCHING_PROTOCOLS:
-            return status
+            return status, head, rest
         informational += 1
         if informational > 1:
             raise ValueError(f"it sent more than one informational answer (status {status})")
         content = rest
+
+
+def _read_content(connection: socket.socket, head: bytes, content: bytes, most: int, deadline: Deadline) -> bytes:
+    """Return the content of a response. Raises ValueError if it is longer than `most` bytes or cut."""
+    names = [line.partition(b":") for line in head.lower().split(b"\r\n")[1:]]
+    headers = {name.strip(): value.strip() for name, _, value in names}
+    length = int(headers[b"content-length"]) if headers.get(b"content-length", b"").isdigit() else None
+    while length is None or len(content) < length:
+        connection.settimeout(deadline.left())
+        received = connection.recv(RECEIVE_BYTES)
+        if not received:
+            break
+        content += received
+        if len(content) > 2 * most:  # the sizes of chunks need some bytes, too
+            break
+    if headers.get(b"transfer-encoding") == b"chunked":
+        content = _join_chunks(content)
+    elif length is not None and len(content) < length:
+        raise ValueError("it closed the connection before its answer ended")
+    if len(content) > most:
+        raise ValueError(f"its answer is longer than {most:,} bytes")
+    return content
+
+
+def _join_chunks(content: bytes) -> bytes:
+    """Return the content of a chunked response. Raises ValueError if it is cut."""
+    joined = b""
+    while True:
+        size, end, content = content.partition(b"\r\n")
+        count = int(size.partition(b";")[0], 16)
+        if not end or len(content) < count + 2:
+            raise ValueError("its answer is cut")
+        if count == 0:
+            return joined
+        joined += content[:count]
+        content = content[count + 2 :]
 
 
 def _status_of(head: bytes) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.management import CommandParser
@@ -15,6 +16,7 @@ from octweb.audit.models import Record
 from octweb.datasets.models import Dataset
 from octweb.decide.actions import audit_guidance
 from octweb.decisions.audited import DecisionAudit, audit_decisions
+from octweb.decisions.models import Block
 from octweb.decisions.replaying import beginning_of, versions_by_name
 from octweb.dossier.actions import audit_dossiers
 from octweb.registry.lifecycle.audit_trail import audit_datasets, audit_models, audit_teams
@@ -34,7 +36,9 @@ class Command(BaseCommand):
             "model", metavar="MODEL", nargs="?", help="id or name (name: all versions, name/2: one version)"
         )
         parser.add_argument(
-            "--holds", metavar="SHA256", help="also fail if no record has this hash, which a dossier contains"
+            "--holds",
+            metavar="SHA256",
+            help="also fail if no record has this hash, which a dossier contains; with --decisions: no block, which an anchor contains",
         )
         parser.add_argument("--decisions", action="store_true", help="check the chain of decisions on record instead")
         parser.add_argument(
@@ -54,7 +58,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["decisions"]:
-            self._decisions(options["model"] or options["served_name"], options["since"], as_json=options["json"])
+            self._decisions(options)
             return
         if options["served_name"] or options["since"]:
             raise CommandError("--model and --since need --decisions.")
@@ -89,10 +93,16 @@ class Command(BaseCommand):
         if not options["json"]:
             self.stdout.write("The chain is complete.")
 
-    def _decisions(self, name: str, since: str, *, as_json: bool) -> None:
+    def _decisions(self, options: Mapping[str, Any]) -> None:
+        name = options["model"] or options["served_name"]
+        since = options["since"]
+        as_json = options["json"]
         models = versions_by_name(name) if name else None
         report = audit_decisions(models=models, since=beginning_of(since) if since else 0)
         problems = audit.broken() + report.problems
+        held = options["holds"].strip().lower() if options["holds"] else ""
+        if held and not Block.objects.filter(digest=held).exists():
+            problems.append(f"No block has the hash {held[:64]}: the chain of decisions was rewritten since.")
         if as_json:
             counts = {
                 "records": report.records,
@@ -100,11 +110,14 @@ class Command(BaseCommand):
                 "erased": dict(report.erased),
                 "cut_streams": report.cut_streams,
                 "unrecorded": report.unrecorded,
+                "anchored": report.anchored,
             }
             self.stdout.write(json.dumps(counts | {"whole": not problems, "problems": problems}))
         else:
             cut = f", {report.cut_streams} processes ended without closing their file" if report.cut_streams else ""
             self.stdout.write(f"Records of decisions: {report.records:,}, {_erased_words(report)}{cut}.")
+            if report.anchored:
+                self.stdout.write(f"Anchored last: {report.anchored}.")
             if report.unrecorded:
                 self.stdout.write(f"Rows answered without a record, because there was no room: {report.unrecorded:,}.")
             if name or since:
