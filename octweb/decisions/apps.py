@@ -1,9 +1,18 @@
 """Django app that records decisions: collected, chained, audited, exported and erased."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from rest_framework.serializers import Serializer
+
+    from octweb.registry.models import TreeModel
+    from octweb.registry.page.scene import ModelScene
 
 
 class DecisionsConfig(AppConfig):
@@ -15,9 +24,19 @@ class DecisionsConfig(AppConfig):
         from octweb.core.unavailable import FACTS
         from octweb.decisions.mode import MODE
         from octweb.jobs.signals import beside
+        from octweb.life.parts import LifePart, register_part
         from octweb.registry.page.mode import register_mode
 
         register_mode(MODE, after="life")
+        register_part(
+            LifePart(
+                name="records",
+                template="decisions/_life.html",
+                record=_record,
+                serializer=_serializer,
+                context=_context,
+            )
+        )
         beside.connect(_on_beside, dispatch_uid="decisions")
         FACTS["oldest_record_seconds"] = _oldest_record_seconds
         pre_delete.connect(_keep_recorded, sender="registry.TreeModel", dispatch_uid="decisions")
@@ -30,6 +49,24 @@ def _on_beside(sender: Any, **_: Any) -> None:
 
     collect_due()
     replay_daily(datetime.now(UTC))
+
+
+def _record(model: TreeModel, now: datetime) -> Mapping[str, Any] | None:
+    from octweb.decisions.standing import standing_record
+
+    return standing_record(model, now)
+
+
+def _serializer() -> Serializer:
+    from octweb.decisions.standing import StandingSerializer
+
+    return StandingSerializer(allow_null=True, help_text="null: no answer is or was recorded")
+
+
+def _context(scene: ModelScene) -> Mapping[str, Any]:
+    from octweb.decisions.standing import standing_context
+
+    return standing_context(scene)
 
 
 def _oldest_record_seconds() -> float:

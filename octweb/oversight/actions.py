@@ -20,7 +20,7 @@ MAX_DAYS = 3_650  # days to the next review
 
 
 def state_oversight(model: TreeModel, *, by: Any, values: Mapping[str, Any]) -> Oversight:
-    """Set some of purpose, exposure, consequence, review_on and review_days, and return the oversight.
+    """Set some of purpose, exposure, consequence, review_on, review_days and outcome_days. Return the oversight.
 
     Only changed values are checked, so a review date that has passed may stay. Raises ValidationError.
     """
@@ -42,6 +42,7 @@ def state_oversight(model: TreeModel, *, by: Any, values: Mapping[str, Any]) -> 
             consequence=oversight.consequence,
             tier=oversight.tier,
             review_on=_text(oversight.review_on),
+            outcome_days=oversight.outcome_days,
         )
     return oversight
 
@@ -94,6 +95,9 @@ def _check(values: Mapping[str, Any]) -> None:
     days = values.get("review_days")
     if days is not None and not 1 <= days <= MAX_DAYS:
         wrong["review_days"] = f"{days} is not a number of days from 1 to {MAX_DAYS:,}."
+    days = values.get("outcome_days")
+    if days is not None and not 0 <= days <= MAX_DAYS:
+        wrong["outcome_days"] = f"{days} is not a number of days from 0 to {MAX_DAYS:,}."
     if wrong:
         raise ValidationError(wrong)
 

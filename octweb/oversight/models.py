@@ -29,6 +29,7 @@ class Oversight(models.Model):
     consequence = models.CharField(max_length=10, choices=Degree, blank=True)
     review_on = models.DateField(null=True, blank=True, db_index=True)
     review_days = models.PositiveIntegerField(null=True, blank=True)  # days from a review to the next one
+    outcome_days = models.PositiveIntegerField(null=True, blank=True)  # days from an answer until its outcome counts
     reviewed_at = models.DateTimeField(null=True, blank=True)
     reviewed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     finding = models.TextField(blank=True)  # result of the last review

@@ -70,6 +70,7 @@ def _stated(oversight: Oversight) -> dict[str, Any]:
         "tier": oversight.tier,
         "review_on": oversight.review_on,
         "review_days": oversight.review_days,
+        "outcome_days": oversight.outcome_days,
         "reviewed_at": oversight.reviewed_at,
         "reviewed_by": None if by is None else by.get_username(),
         "finding": oversight.finding,

@@ -26,6 +26,7 @@ class OversightSerializer(serializers.Serializer):
     tier = serializers.IntegerField(allow_null=True, help_text="1 (most oversight) to 3; null if not stated")
     review_on = serializers.DateField(allow_null=True)
     review_days = serializers.IntegerField(allow_null=True, help_text="from a review to the next one")
+    outcome_days = serializers.IntegerField(allow_null=True, help_text="from an answer until its outcome counts")
     reviewed_at = serializers.DateTimeField(allow_null=True)
     reviewed_by = serializers.CharField(allow_null=True)
     finding = serializers.CharField(help_text="of the last review")
@@ -53,6 +54,7 @@ class StatedSerializer(BodySerializer):
     consequence = StrictTextField(required=False, allow_blank=True, max_length=10)
     review_on = serializers.DateField(required=False, allow_null=True)
     review_days = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=MAX_DAYS)
+    outcome_days = serializers.IntegerField(required=False, allow_null=True, min_value=0, max_value=MAX_DAYS)
 
 
 class RepeatedReviewSerializer(BodySerializer):

@@ -48,7 +48,8 @@ def state(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             for name in ("purpose", "exposure", "consequence")
         }
         values["review_on"] = _day(request.POST.get("review_on", ""))
-        values["review_days"] = _days(request.POST.get("review_days", ""))
+        for name in ("review_days", "outcome_days"):
+            values[name] = _days(name, request.POST.get(name, ""))
         actions.state_oversight(model, by=request.user, values=values)
         messages.success(request, "Purpose, tier and review date are stored.")
     return back_to_life(pk)
@@ -77,9 +78,9 @@ def _day(text: str) -> date | None:
     return day
 
 
-def _days(text: str) -> int | None:
+def _days(name: str, text: str) -> int | None:
     """Return the number of days of a form field, or None if it is empty. Raises ValidationError."""
     text = text.strip()
     if text and not (text.isascii() and text.isdigit() and len(text) < 6):
-        raise ValidationError({"review_days": f"'{text[:20]}' is not a whole number of days."})
+        raise ValidationError({name: f"'{text[:20]}' is not a whole number of days."})
     return int(text) if text else None

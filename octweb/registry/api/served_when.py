@@ -18,7 +18,7 @@ from octweb.core.parsers import StrictJSONParser
 from octweb.core.problems import Conflict, Gone
 from octweb.registry.api.prediction_serializers import RowsSerializer
 from octweb.registry.api.request import rows_of
-from octweb.registry.lifecycle.serving_history import Period, parse_moment_or_now, served_period, sha256_at
+from octweb.registry.lifecycle.serving_history import Period, approver_of, parse_moment_or_now, served_period, sha256_at
 from octweb.registry.models import State, TreeModel
 from octweb.registry.prediction.predictions import predict_rows
 
@@ -35,6 +35,7 @@ class ServedWhenSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     version = serializers.IntegerField()
     sha256 = serializers.CharField(allow_null=True, help_text="of its model file, as the chain of records has it")
+    approved_by = serializers.CharField(help_text="who approved it, as the chain of records has it; may be empty")
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(allow_null=True, help_text="null: it answers now")
     records = serializers.ListField(
@@ -108,6 +109,7 @@ def _record(name: str, moment: datetime, period: Period) -> dict[str, Any]:
         "model": period.model,
         "version": period.version,
         "sha256": sha256_at(period),
+        "approved_by": approver_of(period),
         "since": period.since,
         "until": period.until,
         "records": [number for number in (period.record, period.ended_by) if number is not None],

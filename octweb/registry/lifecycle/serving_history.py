@@ -77,6 +77,14 @@ def period_at(periods: list[Period], moment: datetime) -> Period | None:
     return next((p for p in periods if p.since <= moment and (p.until is None or moment < p.until)), None)
 
 
+def approver_of(period: Period) -> str:
+    """Return who approved the version last before the period began, as recorded. "" if no record says so."""
+    approvals = Record.objects.filter(
+        subject="model", subject_id=period.model, what="approve", number__lt=period.record
+    )
+    return approvals.order_by("-number").values_list("by", flat=True).first() or ""
+
+
 def sha256_at(period: Period) -> str | None:
     """Return the recorded SHA-256 of the model file, or None if old records lack it."""
     records = Record.objects.filter(subject="model", subject_id=period.model).order_by("number")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 from rest_framework.exceptions import ValidationError
 
-from octweb.registry.lifecycle.serving_history import parse_moment_or_now, period_at, served_periods
+from octweb.registry.lifecycle.serving_history import approver_of, parse_moment_or_now, period_at, served_periods
 from octweb.registry.models import TreeModel
 
 
@@ -26,7 +27,9 @@ def served_when(request: HttpRequest, name: str) -> HttpResponse:
     context = {"name": name, "periods": periods[::-1], "typed": typed}
     try:
         moment = parse_moment_or_now(typed)
-        context |= {"moment": moment, "period": period_at(periods, moment)}
+        period = period_at(periods, moment)
+        context |= {"moment": moment, "period": period, "approver": approver_of(period) if period is not None else ""}
+        context["typed"] = timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M") if typed else ""
     except ValidationError as error:
         context["refused"] = str(error.detail["at"])
     readable = TreeModel.objects.visible_to(request.user).filter(pk__in=[p.model for p in periods], deleted_at=None)

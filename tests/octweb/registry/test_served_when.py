@@ -100,6 +100,7 @@ def test_api_names_version_file_and_records(client_of, stranger, two):
     assert (answer["version"], answer["model"]) == (1, str(two[0].pk))
     assert answer["sha256"] == TreeModel.objects.get(pk=two[0].pk).sha256
     assert answer["records"] == [first.record, second.record]
+    assert answer["approved_by"] == "ada"
     assert Record.objects.get(number=second.record).subject_id == two[1].pk
     now = client_of(stranger).get(address()).json()
     assert (now["version"], now["until"]) == (2, None)
@@ -150,6 +151,9 @@ def test_page_shows_version_and_all_times(client, stranger, two):
     moment = timezone.localtime(served_periods(NAME)[0].since - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
     page = client.get(f"/models/{NAME}/on/").content.decode()
     assert "version <b>2</b>" in page
+    dated = client.get(f"/models/{NAME}/on/?at={timezone.localdate()}").content.decode()
+    assert f'value="{timezone.localdate()}T' in dated
+    assert "approved by ada" in dated
     assert "no version answered" in client.get(f"/models/{NAME}/on/?at={moment}").content.decode()
     wrong = client.get(f"/models/{NAME}/on/?at=never")
     assert wrong.status_code == 400
