@@ -15,12 +15,25 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 
 from octweb.core.parameters import schema_document
+from octweb.core.spool import WRITER
+from octweb.decisions.collecting import collect
+from octweb.registry.lifecycle.actions import set_recording
+from octweb.registry.models import Recording, TreeModel
 from octweb.serving.examples import FILE, JSON, TAGS
 from tests.octweb.api_objects import ids
 from tests.octweb.runs.conftest import CSV
 
 EXAMPLES = json.loads(FILE.read_text(encoding="utf-8"))
 MAX_BYTES = 6_000  # of an answer; of larger ones, such as figures, the schema says more than an example
+SUBJECT = "customer 4711"
+PMML = """<PMML version="4.4" xmlns="http://www.dmg.org/PMML-4_4"><Header/><DataDictionary>
+<DataField name="width" optype="continuous" dataType="double"/>
+<DataField name="class" optype="categorical" dataType="string"><Value value="no"/><Value value="yes"/></DataField>
+</DataDictionary><TreeModel functionName="classification"><MiningSchema><MiningField name="width"/>
+<MiningField name="class" usageType="target"/></MiningSchema><Node score="no"><True/>
+<Node score="no"><SimplePredicate field="width" operator="lessOrEqual" value="0.5"/></Node>
+<Node score="yes"><SimplePredicate field="width" operator="greaterThan" value="0.5"/></Node>
+</Node></TreeModel></PMML>"""
 ROW = {"width": 0.5, "height": 0, "colour": "red"}
 TENSORS = [
     {"name": "width", "shape": [1], "datatype": "FP64", "data": [0.5]},
@@ -54,18 +67,45 @@ BODIES: dict[str, Any] = {
     "v2_repository_index": {"ready": True},
     "workbenches_create": lambda known: {"dataset": known["datasets"]},
     "workbenches_edits_create": {"add": ["forbid root width"]},
+    "datasets_erase": {"rows": [1, 2], "why": "request", "remove": False},
+    "decisions_outcome": {"value": "b", "known_at": "2026-11-28", "source": "accounts"},
+    "decisions_override": {"label": "b", "reason": "The customer brought a guarantor."},
+    "decisions_objection": {"reason": "My income was recorded wrongly.", "received": "2026-11-28"},
+    "decisions_erase": {"why": "request"},
+    "subjects_erase": {"subject": SUBJECT, "why": "request"},
+    "outcomes_create": lambda known: {"rows": [{"decision": known["decisions"], "value": "b"}]},
+    "overrides_create": lambda known: {
+        "rows": [{"decision": known["decisions"], "label": "b", "reason": "The customer brought a guarantor."}]
+    },
+    "objections_create": lambda known: {
+        "rows": [{"decision": known["decisions"], "reason": "My income was recorded wrongly."}]
+    },
+    "models_compare": {"seconds": 60},
+    "models_life_limit": {"watch": "leaf 3", "share": 0.6},
+    "models_public_page_open": {"purpose": "Decide about small loans", "contact": "loans@example.org"},
+    "models_publish_create": {},
+    "models_recording_set": {"recording": "counts", "reason": "The model decides about machines only."},
+    "runs_again_create": lambda known: {"dataset": known["datasets"]},
 }
 # the forms of the calls that send a file, whose examples show the answer alone
 FORMS: dict[str, Any] = {
     "datasets_create": lambda known: {"file": rows_file(), "name": "Loans", "target": "class"},
     "datasets_versions_create": lambda known: {"file": rows_file()},
     "predictions_create": lambda known: {"file": rows_file(), "model": known["models"]},
+    "models_create": lambda known: {
+        "file": SimpleUploadedFile("tree.pmml", PMML.encode(), "application/xml"),
+        "dataset": known["datasets"],
+        "title": "Our old tree",
+    },
 }
-QUERIES = {"datasets_erase_find": "?column=colour&value=red"}
+QUERIES = {"datasets_erase_find": "?column=colour&value=red", "models_life": "?days=2"}
+# operations of a model of another program, or of a run that has ended; the others get the objects of `ids`
+OTHERS = {"models_compare": "imported", "runs_again_create": "ended"}
 # operations of a served model; the others get a draft
 SERVED = {
     "models_life", "models_oversight", "models_oversight_review", "models_figures_life_leaves_retrieve", "models_watch",
-    "models_publish_destroy",
+    "models_publish_destroy", "models_publish_create", "models_life_limit", "models_public_page_open",
+    "models_recording_set",
 }  # fmt: skip
 # what differs from call to call: ids, moments, durations, keys
 VARYING = [
@@ -101,8 +141,16 @@ def rows_file() -> SimpleUploadedFile:
 
 def address_of(call: Call, known: dict[str, str]) -> str:
     kind = call.path.removeprefix("/api/v1/").strip("/").split("/")[0]
-    own = known["served"] if call.name in SERVED else known.get(kind, "-")
-    values = {"version": "1", "name": known["v2"], "node": "0", "number": "1", "id": own, "key": own}
+    own = known["served"] if call.name in SERVED else known.get(OTHERS.get(call.name, kind), "-")
+    values = {
+        "version": "1",
+        "name": known["v2"],
+        "node": "0",
+        "number": "1",
+        "id": own,
+        "decision": known["decisions"],
+        "key": own,
+    }
     return re.sub(r"{(\w+)}", lambda place: values.get(place[1], "-"), call.path) + QUERIES.get(call.name, "")
 
 
@@ -134,12 +182,28 @@ def example_of(client: Any, call: Call, known: dict[str, str]) -> dict[str, Any]
     return example if len(example) > 1 else None
 
 
+@pytest.fixture
+def spool(settings, tmp_path):
+    """Let this process write records of decisions to a folder of its own."""
+    settings.DATA_DIR = tmp_path / "data"
+    settings.ERASURES = tmp_path / "data" / "erasures.jsonl"
+    for end in (WRITER.close, WRITER.forget):
+        end()
+    yield
+    for end in (WRITER.close, WRITER.forget):
+        end()
+
+
 @pytest.mark.slow
 @pytest.mark.django_db
-def test_examples_are_real_calls(owner, staff, stranger, media, client_of, settings):
+def test_examples_are_real_calls(owner, staff, stranger, media, client_of, settings, spool):
     settings.MAX_QUEUED_RUNS = 1_000
     known = ids(owner, staff)
     client = client_of(owner)
+    known["decisions"] = recorded_decision(client, known["served"], staff)
+    known["imported"] = client.post("/api/v1/models/", FORMS["models_create"](known), format="multipart").json()["id"]
+    known["ended"] = client.post("/api/v1/runs/", BODIES["runs_create"](known), format="json").json()["id"]
+    client.post(f"/api/v1/runs/{known['ended']}/cancel/")
     found = {}
     for call in calls(schema_document()):
         with transaction.atomic():
@@ -151,6 +215,16 @@ def test_examples_are_real_calls(owner, staff, stranger, media, client_of, setti
         FILE.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         return
     assert {name: shape(found[name]) for name in EXAMPLES} == {n: shape(e) for n, e in EXAMPLES.items()}
+
+
+def recorded_decision(client: Any, served: str, staff: Any) -> str:
+    """Return the id of a decision of a served model that is on record."""
+    model = TreeModel.objects.get(pk=served)
+    set_recording(model, by=staff, recording=Recording.FULL, keep_days=None, reason="It decides about persons.")
+    address = f"/api/v1/models/{served}/predict/"
+    answer = client.post(address, {"rows": [ROW]}, format="json", HTTP_OCTWEB_SUBJECT=SUBJECT)
+    collect()
+    return answer.json()["predictions"][0]["decision"]
 
 
 def shape(example: dict[str, Any]) -> tuple[int, Any, Any]:
