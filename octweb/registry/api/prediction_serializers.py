@@ -32,7 +32,7 @@ class PredictionSerializer(serializers.Serializer):
     decision = serializers.UUIDField(required=False, help_text="id of its record, where records are kept")
 
 
-class CertificateStatusSerializer(serializers.Serializer):
+class AnswerCertificateSerializer(serializers.Serializer):
     """The claim about the tree that answers."""
 
     guarantee = serializers.CharField()
@@ -56,7 +56,7 @@ class PredictionsSerializer(serializers.Serializer):
     name = serializers.CharField()
     version = serializers.IntegerField()
     retired = serializers.CharField(required=False, help_text=RETIRED_HELP)
-    certificate = CertificateStatusSerializer()
+    certificate = AnswerCertificateSerializer()
     predictions = PredictionSerializer(many=True, required=False, help_text="by row")
     columns = serializers.DictField(
         child=serializers.ListField(), required=False, help_text="instead of predictions, if columns were sent"

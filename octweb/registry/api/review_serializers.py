@@ -117,7 +117,6 @@ class ReviewSerializer(BodySerializer):
     recording = serializers.ChoiceField(
         Recording.choices,
         required=False,
-        default="",
         help_text="with approve: what is kept of its answers; left out: as it is",
     )
     keep_days = serializers.IntegerField(

@@ -171,7 +171,7 @@ class ModelReview(GenericAPIView):
         form.is_valid(raise_exception=True)
         step = form.validated_data
         approves = step["action"] == "approve"
-        more = {name: step[name] for name in ("publish", "recording", "keep_days")} if approves else {}
+        more = {n: step[n] for n in ("publish", "recording", "keep_days") if n in step} if approves else {}
         actions.STEPS[step["action"]](model, by=request.user, reason=step["reason"], **more)
         return Response(ModelDetailSerializer(model, context={"request": request}).data)
 

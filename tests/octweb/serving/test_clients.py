@@ -1,4 +1,4 @@
-"""The unchanged clients of MLflow and KServe work with a live server."""
+"""The unchanged clients of MLflow and KServe, and a client that a public generator writes, work with a live server."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from octweb.core.parameters import schema_document
 from octweb.registry.document.model_files import model_file
+from octweb.registry.models import TreeModel
 from octweb.serving.actions import create_token
 from tests.conftest import ROOT
-from tests.octweb.small_models import small_table
+from tests.octweb.runs.test_worker import worker  # noqa: F401
+from tests.octweb.small_models import csv_of_small_table, small_table
 
 PYTHON = Path(os.environ.get("OCTWEB_CLIENTS_PYTHON", ROOT / ".venv" / "clients" / "bin" / "python"))
 
@@ -80,6 +83,40 @@ async def main():
 asyncio.run(main())
 """
 
+# `octweb_api` is written from the OpenAPI document by openapi-python-client
+GENERATED = """
+import io, json, sys, time
+from octweb_api import AuthenticatedClient
+from octweb_api.api.datasets import datasets_create
+from octweb_api.api.models import models_predict, models_retrieve, models_review_create
+from octweb_api.api.runs import runs_create, runs_retrieve
+from octweb_api.models import ActionEnum, NewDatasetRequest, NewRunRequest, NewRunRequestParameters, ReviewRequest
+from octweb_api.models import RowsRequest, RowsRequestRowsItem
+from octweb_api.types import File
+
+asked = json.load(sys.stdin)
+client = AuthenticatedClient(asked["url"], asked["token"], raise_on_unexpected_status=True)
+table = File(io.BytesIO(asked["csv"].encode()), "small.csv", "text/csv")
+dataset = datasets_create.sync(client=client, body=NewDatasetRequest(file=table, target="kind"))
+parameters = NewRunRequestParameters.from_dict({"depth": 2, "leaf_penalty": 0.01})
+run = runs_create.sync(client=client, body=NewRunRequest(dataset=dataset.id, method="exact", parameters=parameters))
+while str(run.status) in ("queued", "running"):
+    time.sleep(0.1)
+    run = runs_retrieve.sync(run.id, client=client)
+model = models_retrieve.sync(run.model, client=client)
+review = models_review_create.sync(model.id, client=client, body=ReviewRequest(action=ActionEnum.ASK, reason="for a test"))
+rows = RowsRequest(rows=[RowsRequestRowsItem.from_dict(row) for row in asked["rows"]])
+answer = models_predict.sync(model.id, client=client, body=rows, explain=True)
+print(json.dumps({
+    "status": str(run.status),
+    "claim": [str(model.certificate.status), model.certificate.gap],
+    "state": str(review.state),
+    "labels": [prediction.label for prediction in answer.predictions],
+    "path": answer.predictions[0].path,
+    "model": str(model.id),
+}))
+"""
+
 
 def ask(script: str, question: dict, **environment: str) -> dict:
     """Return what a script prints in the environment of the clients."""
@@ -130,3 +167,29 @@ def test_kserves_client_unchanged(live_server, approved, owner):
     assert [found["live"], found["ready"], found["model"]] == [True, True, True]
     assert found["other"] is not True
     assert found["json"] == found["binary"] == ["k1", labels(approved)]
+
+
+@pytest.mark.slow
+def test_a_generated_client_uploads_trains_and_predicts(worker, live_server, owner, media, tmp_path):  # noqa: F811
+    """openapi-python-client understands every schema of the document; what it writes does the main job."""
+    document = tmp_path / "openapi.json"
+    document.write_text(json.dumps(schema_document()), encoding="utf-8")
+    command = [PYTHON.with_name("openapi-python-client"), "generate", "--meta", "none", "--path", document]
+    path = f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"  # it calls ruff
+    done = subprocess.run(
+        [*command, "--output-path", tmp_path / "octweb_api"], env=os.environ | {"PATH": path, "NO_COLOR": "1"},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "Unable to process" not in said
+    assert "will not be generated" not in said
+    worker()
+    _, secret = create_token(owner=owner)
+    question = {"url": live_server.url, "token": secret, "csv": csv_of_small_table(), "rows": rows()}
+    found = ask(GENERATED, question, PYTHONPATH=str(tmp_path))
+    assert found["status"] == "succeeded"
+    assert found["claim"] == ["optimal", 0.0]
+    assert found["state"] == "in_review"
+    assert found["labels"] == labels(TreeModel.objects.get(pk=found["model"]))
+    assert found["path"]
