@@ -24,7 +24,7 @@ const TreeEngine = (() => {
   // key shared by the spellings of one value, as in trainer/data/parsing/alike.py
   function spellingKey(word) {
     const plain = word.normalize("NFKC").replace(UNSEEN, "").replace(DASHES, "-").replace(APOSTROPHES, "'").toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
-    const text = plain.split(/\s+/).filter(Boolean).join(" ").normalize("NFKC");
+    const text = plain.split(/\s+/).filter(Boolean).join(" ").normalize("NFKC").replaceAll("i\u0307", "i").replaceAll("ı", "i");
     return SPELLED_NUMBER.test(text) && !/^[+-]?0[0-9]/.test(text) ? String(Number(text) + 0) : text;
   }
 

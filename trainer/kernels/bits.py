@@ -27,6 +27,12 @@ ctpop: Any = intrinsic(_ctpop)
 
 
 @kernel
+def lowest_bit(bits):
+    """Return the position of the lowest bit, 64 if there is none."""
+    return u64(ctpop((bits & (~bits + u64(1))) - u64(1)))
+
+
+@kernel
 def transpose(a):
     """Transpose a, uint64 (64,), in place as a 64 x 64 bit matrix: bit c of a[r] becomes bit r of a[c] (Warren, Hacker's Delight, 7-3)."""
     j = 32

@@ -90,7 +90,7 @@ class ByContents(UserProvidedCacheLocator):
         return self if _can_be_written(self._cache_path) else None
 
 
-def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def kernel(function: Callable[..., Any] | None = None, *, distinct_arrays: bool = False, **options: Any) -> Any:
     """Declare a kernel (a decorator): compile it at its first call, cache its code, and run it without Python's lock.
 
     Kernels share machine code (`trainer.kernels.linking`), so a numba function that calls a kernel must not have `cache=True`. No kernel
@@ -100,6 +100,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     ----------
     function : callable, optional
         The function, if the decorator has no options.
+    distinct_arrays : bool
+        Promise that no two array arguments share memory. Then loops need no check for it, which counts in short loops.
     **options
         Further options of `numba.njit`.
 
@@ -109,7 +111,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         A decorator if there is no `function`.
     """
     if function is None:
-        return lambda f: kernel(f, **options)
+        return lambda f: kernel(f, distinct_arrays=distinct_arrays, **options)
+    if distinct_arrays:
+        vars(function)["distinct_arrays"] = True  # where `KernelCompiler` finds it
     with _lock:
         before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
         config.CACHE_DIR = str(FOLDER)

@@ -100,11 +100,11 @@ CATEGORIES = (
     ("0", "1", "007", "7"),
     ("red", "Red", "green"),
     ("10-20", "it's", "a\u2014b", "-5"),
-    ("caf\u00e9", " New  York ", "x\u200by", "1e3", "Σς"),
+    ("caf\u00e9", " New  York ", "x\u200by", "1e3", "Σς", "kirli"),
 )
 WORDS = (
     "RED", " red ", "Blue", "GRÖSSE", "grösse", "1.0", "+1", "01", "1e0", "2.50", "True", "TRUE", "1", "0", "0.0", "7.0", "007", "07",
-    "cafe\u0301", "CAF\u00c9", "new york", "NEW\u00a0YORK", "xy", "1000", "constructor", "", "NA", "other", "10\u201320", "IT\u2019S", "a-b", "A\u2011b", "\u22125", "\u22125.0", "it\u02bcs", "σσ", "\uff11",
+    "cafe\u0301", "CAF\u00c9", "new york", "NEW\u00a0YORK", "xy", "1000", "constructor", "", "NA", "other", "10\u201320", "IT\u2019S", "a-b", "A\u2011b", "\u22125", "\u22125.0", "it\u02bcs", "σσ", "\uff11", "KİRLİ", "KIRLI", "kırlı",
 )  # fmt: skip
 
 

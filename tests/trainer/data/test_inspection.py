@@ -250,6 +250,7 @@ def test_iris_trains_without_its_id_column(tmp_path):
         ("10-20", "10\u201320", "10\u201220"),
         ("it's", "it\u2019s", "IT\u02bcS"),
         ("-5", "\u22125", "-5.0"),
+        ("kirli", "KİRLİ", "KIRLI", "kırlı"),
     ],
 )
 def test_similar_words_are_grouped(words):
@@ -598,6 +599,7 @@ def test_index_of_dates_is_left_out(tmp_path, ending):
         (gzip.compress(b"RDX3\nX\n\x00\x00", mtime=0), "R workspace"),
         (gzip.compress(b"X\n\x00\x00\x00\x03", mtime=0), "R object"),
         (b"Obj\x01\x04\x16avro", "Avro"),
+        (b"ORC\x08\x03\x10\xf0ORC\x18", "ORC"),
         (b"\x80\x04\x95\x00", "pickle"),
     ],
 )
@@ -607,7 +609,7 @@ def test_files_of_other_tools_are_named(tmp_path, content, words):
         inspect(tmp_path / "t.dat", target="y")
 
 
-@pytest.mark.parametrize("name", ["orchid", "RDX", "x", "Obj", "q"])
+@pytest.mark.parametrize("name", ["orchid", "ORC", "RDX", "x", "Obj", "q"])
 def test_name_like_the_start_of_another_format_is_read(tmp_path, name):
     path = table_of(tmp_path / "t.csv", **{name: MEASURES["repeats"]})
     assert load(path, target="y")[0].names == (name, "size")

@@ -145,6 +145,8 @@ def refuse_other_formats(content: bytes) -> None:
         raise DataError("The file is not a table but an OpenDocument spreadsheet (.ods): save it as .xlsx or .csv.")
     if content[:4] == ZIP_MAGIC and b"xl/workbook.bin" in content:
         raise DataError("The file is not a table but a binary Excel workbook (.xlsb): save it as .xlsx or .csv.")
+    if content[:3] == content[-4:-1] == b"ORC":
+        raise DataError("The file is not a table but an ORC file: save it as Parquet or CSV.")
     head = content[:64].lstrip()
     for magic, what in OTHER_FORMATS:
         if head.lower().startswith(magic.lower()):

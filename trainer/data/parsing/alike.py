@@ -21,11 +21,11 @@ TRUTH = {"1": "true", "0": "false"}
 def spelling_key(word: str) -> str:
     """Return the key of a word; words that differ in form only have equal keys.
 
-    Case, blanks, marks without width, Unicode composition, dashes, apostrophes, and the form of a number (1, 1.0, 1e0) make no
-    difference.
+    Case, blanks, marks without width, Unicode composition, dashes, apostrophes, the dot of an i (the capital of the Turkish i is İ, that
+    of ı is I), and the form of a number (1, 1.0, 1e0) make no difference.
     """
     text = " ".join(unicodedata.normalize("NFKC", word).translate(UNSEEN | TYPED).casefold().split())
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", text).replace("i\u0307", "i").replace("ı", "i")
     if NUMBER.fullmatch(text) and not LEADING_ZERO.match(text):
         return repr(float(text) + 0.0).removesuffix(".0")
     return text

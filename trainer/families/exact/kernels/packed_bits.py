@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.kernels.bits import ctpop, drawn_together, moves_of
+from trainer.kernels.bits import ctpop, drawn_together, lowest_bit, moves_of
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
@@ -105,7 +105,8 @@ def _append_bits(packed, w, bits, second, low):
 @kernel
 def _append_weights(out, at, weights, mask, second):
     """Write the weights of the rows under a mask from a place on, negated for class 1."""
-    for r in range(64):
-        if (mask >> u64(r)) & u64(1):
-            out[at] = -weights[r] if second else weights[r]
-            at += 1
+    while mask:
+        weight = weights[lowest_bit(mask)]
+        mask &= mask - u64(1)
+        out[at] = -weight if second else weight
+        at += 1

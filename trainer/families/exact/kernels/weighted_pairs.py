@@ -1,44 +1,103 @@
 """Sum row weights over feature pairs, for weights with many bits.
 
-V[r,q]   int32: weight of row r of a word where x_q = 1, else 0; the last row is 0 and fills groups of four
-C[f,q]   int32: weight of the rows with x_f = x_q = 1, f ≤ q
+V[r,q]     weight of row r of a word where x_q = 1, else 0; the last row is 0 and fills groups of four
+C[k,f,q]   int32: weight of the rows of segment k with x_f = x_q = 1, f ≤ q
+
+The columns that are 1 in most rows are counted by their zeros, since zeros and ones together give the weight of x_q.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from trainer.kernels.bits import ctpop
+from trainer.kernels.bits import ctpop, lowest_bit
 from trainer.kernels.compiled import kernel
 
+i16 = np.int16
 i32 = np.int32
 u64 = np.uint64
 NO_ROW = 64  # the row of V that weighs nothing
-LANES = 8  # numbers in a vector register; loops over a part of them are not vectorised
+NARROW = (
+    2**13 - 1
+)  # four weights up to this add up in 16 bits; a vector register holds twice as many of these as of 32 bits
+LANES = 16  # numbers in a vector register; loops over a part of them are not vectorised
 
 
 @kernel
 def add_all_pairs(columns, weights, segment, sums):
     """Add to sums[k, f, q], q ≥ f, the weight of the rows of segment k with x_f = x_q = 1; weights int32 (64 * words,)."""
+    shape = (NO_ROW + 1, columns.shape[1])
+    if _largest(weights) <= NARROW:
+        _add_words(columns, weights, segment, sums, np.empty(shape, i16))
+    else:
+        _add_words(columns, weights, segment, sums, np.empty(shape, i32))
+
+
+@kernel
+def _largest(weights):
+    largest = np.int64(0)
+    for weight in weights:
+        largest = max(largest, abs(np.int64(weight)))
+    return largest
+
+
+@kernel
+def _add_words(columns, weights, segment, sums, V):
+    """Do the work of `add_all_pairs`; V int16 or int32 (NO_ROW + 1, .): buffer."""
     words, wide = columns.shape
-    V = np.empty((NO_ROW + 1, wide), i32)
-    V[NO_ROW] = i32(0)
-    halves = np.empty((2, wide), i32)
-    sums_of_rows = np.empty(wide, i32)
+    classes, m, _ = sums.shape
+    for q in range(wide):
+        V[NO_ROW, q] = 0
+    ones = np.zeros((1, classes, wide), i32)
+    flipped = _mostly_one(columns, weights, m)
+    _negate(sums, flipped)
     for w in range(words):
         row = columns[w]
         word_weights = weights[64 * w : 64 * w + 64]
         number = _number_of_rows(word_weights)
-        _write_rows(row, word_weights[:number], halves, V, sums_of_rows)
+        k = segment[w, 0]
+        _write_rows(row, word_weights[:number], V)
         all_rows = ~u64(0) >> u64(64 - number)
-        C = sums[segment[w, 0]]
-        for f in range(len(C)):
-            bits = row[f]
-            first = f // LANES * LANES
-            if 2 * np.int64(ctpop(bits)) <= number:
-                _add_rows(bits, V, first, C[f])
-            else:
-                _add_other_rows(all_rows & ~bits, V, sums_of_rows, first, C[f])
+        _add_rows(all_rows, V, 0, ones, 0, k)
+        for f in range(m):
+            _add_rows(all_rows & (row[f] ^ flipped[f]), V, f, sums, k, f)
+    _negate(sums, flipped)
+    for k in range(classes):
+        for f in range(m):
+            if flipped[f]:
+                for q in _lanes(f, wide):
+                    sums[k, f, q] += ones[0, k, q]
+
+
+@kernel
+def _lanes(f, wide):
+    """Return the positions from f on, in whole lanes; unsigned, since an index that may be negative prevents vectorisation."""
+    return range(u64(f // LANES * LANES), u64(wide))
+
+
+@kernel
+def _mostly_one(columns, weights, m):
+    """Return all bits for a column that is 1 in more than half of the rows, else no bit, uint64 (m,)."""
+    ones = np.zeros(m, np.int64)
+    rows = 0
+    for w in range(len(columns)):
+        rows += _number_of_rows(weights[64 * w : 64 * w + 64])
+        for f in range(m):
+            ones[f] += np.int64(ctpop(columns[w, f]))
+    flipped = np.empty(m, u64)
+    for f in range(m):
+        flipped[f] = ~u64(0) if 2 * ones[f] > rows else u64(0)
+    return flipped
+
+
+@kernel
+def _negate(sums, flipped):
+    classes, m, wide = sums.shape
+    for k in range(classes):
+        for f in range(m):
+            if flipped[f]:
+                for q in _lanes(f, wide):
+                    sums[k, f, q] = -sums[k, f, q]
 
 
 @kernel
@@ -51,54 +110,38 @@ def _number_of_rows(weights):
 
 
 @kernel
-def _write_rows(row, weights, halves, V, sums_of_rows):
-    """Write the weights of the rows of a word and their sums; halves int32 (2, .): buffer for the halves of the word."""
-    for q in range(len(row)):
-        halves[0, q] = i32(row[q] & u64(0xFFFFFFFF))
-        halves[1, q] = i32(row[q] >> u64(32))
-    sums_of_rows[:] = i32(0)
+def _write_rows(row, weights, V):
+    """Write the weights of the rows of a word."""
+    number_type = V.dtype.type
+    bits = 8 * V.itemsize
+    part = np.empty(len(row), V.dtype)
     for r in range(len(weights)):
-        weight = weights[r]
-        bit = i32(1 << (r & 31))
-        half = halves[r >> 5]
-        target = V[r]
+        if r % bits == 0:
+            for q in range(len(row)):
+                part[q] = number_type(row[q] >> u64(r))
+        weight = number_type(weights[r])
+        bit = number_type(1 << (r % bits))
         for q in range(len(row)):
-            value = weight if half[q] & bit else i32(0)
-            target[q] = value
-            sums_of_rows[q] += value
+            V[r, q] = weight if part[q] & bit else number_type(0)
 
 
-@kernel
-def _lowest_bit(bits):
-    """Return the position of the lowest bit, 64 if there is none."""
-    return np.int64(ctpop((bits & (~bits + u64(1))) - u64(1)))
-
-
-@kernel
-def _add_rows(bits, V, first, target):
-    """Add the rows of the bits, four at a time; with more the compiler stops vectorising."""
+@kernel(distinct_arrays=True)
+def _add_rows(bits, V, first, sums, k, f):
+    """Add the rows of the bits to sums[k, f, first:], four at a time; with more the compiler stops vectorising."""
+    number_type = V.dtype.type
+    k = u64(k)
+    f = u64(f)
     while bits:
-        a = V[_lowest_bit(bits)]
+        a = lowest_bit(bits)
         bits &= bits - u64(1)
-        b = V[_lowest_bit(bits)]
+        b = lowest_bit(bits)
         bits &= bits - u64(1)
-        c = V[_lowest_bit(bits)]
+        c = lowest_bit(bits)
         bits &= bits - u64(1)
-        d = V[_lowest_bit(bits)]
+        d = lowest_bit(bits)
         bits &= bits - u64(1)
-        # unsigned: an index that may be negative prevents vectorisation
-        for q in range(u64(first), u64(len(target))):
-            target[q] += i32(i32(a[q] + b[q]) + i32(c[q] + d[q]))
-
-
-@kernel
-def _add_other_rows(bits, V, sums_of_rows, first, target):
-    """Add all rows except those of the bits."""
-    for q in range(u64(first), u64(len(target))):
-        target[q] = -target[q] - sums_of_rows[q]
-    _add_rows(bits, V, first, target)
-    for q in range(u64(first), u64(len(target))):
-        target[q] = -target[q]
+        for q in _lanes(first, sums.shape[2]):
+            sums[k, f, q] += i32(number_type(number_type(V[a, q] + V[b, q]) + number_type(V[c, q] + V[d, q])))
 
 
 @kernel
@@ -109,8 +152,8 @@ def add_pairs_of(columns, weights, segment, f, first, out):
         row = columns[w, first:]
         target = out[segment[w, 0], first : columns.shape[1]]
         while bits:
-            r = _lowest_bit(bits)
+            r = lowest_bit(bits)
             bits &= bits - u64(1)
-            weight = weights[64 * w + r]
+            weight = weights[u64(64 * w) + r]
             for q in range(len(row)):
-                target[q] += weight * i32((row[q] >> u64(r)) & u64(1))
+                target[q] += weight * i32((row[q] >> r) & u64(1))
