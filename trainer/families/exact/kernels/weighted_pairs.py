@@ -48,7 +48,9 @@ def _add_words(columns, weights, segment, sums, V):
     classes, m, _ = sums.shape
     for q in range(wide):
         V[NO_ROW, q] = 0
-    ones = np.zeros((1, classes, wide), i32)
+    ones = np.zeros((classes, 1, wide), i32)
+    all_rows = np.empty(1, u64)
+    bits = np.empty(m, u64)
     flipped = _mostly_one(columns, weights, m)
     _negate(sums, flipped)
     for w in range(words):
@@ -57,16 +59,17 @@ def _add_words(columns, weights, segment, sums, V):
         number = _number_of_rows(word_weights)
         k = segment[w, 0]
         _write_rows(row, word_weights[:number], V)
-        all_rows = ~u64(0) >> u64(64 - number)
-        _add_rows(all_rows, V, 0, ones, 0, k)
+        all_rows[0] = ~u64(0) >> u64(64 - number)
         for f in range(m):
-            _add_rows(all_rows & (row[f] ^ flipped[f]), V, f, sums, k, f)
+            bits[f] = all_rows[0] & (row[f] ^ flipped[f])
+        _add_rows(all_rows, V, ones[k])
+        _add_rows(bits, V, sums[k])
     _negate(sums, flipped)
     for k in range(classes):
         for f in range(m):
             if flipped[f]:
                 for q in _lanes(f, wide):
-                    sums[k, f, q] += ones[0, k, q]
+                    sums[k, f, q] += ones[k, 0, q]
 
 
 @kernel
@@ -109,7 +112,7 @@ def _number_of_rows(weights):
     return number
 
 
-@kernel
+@kernel(distinct_arrays=True)
 def _write_rows(row, weights, V):
     """Write the weights of the rows of a word."""
     number_type = V.dtype.type
@@ -126,22 +129,22 @@ def _write_rows(row, weights, V):
 
 
 @kernel(distinct_arrays=True)
-def _add_rows(bits, V, first, sums, k, f):
-    """Add the rows of the bits to sums[k, f, first:], four at a time; with more the compiler stops vectorising."""
+def _add_rows(rows, V, sums):
+    """Add the rows of the bits rows[f] to sums[f, f:], four at a time, so that a sum is stored once for four rows."""
     number_type = V.dtype.type
-    k = u64(k)
-    f = u64(f)
-    while bits:
-        a = lowest_bit(bits)
-        bits &= bits - u64(1)
-        b = lowest_bit(bits)
-        bits &= bits - u64(1)
-        c = lowest_bit(bits)
-        bits &= bits - u64(1)
-        d = lowest_bit(bits)
-        bits &= bits - u64(1)
-        for q in _lanes(first, sums.shape[2]):
-            sums[k, f, q] += i32(number_type(number_type(V[a, q] + V[b, q]) + number_type(V[c, q] + V[d, q])))
+    for f in range(u64(len(rows))):
+        bits = rows[f]
+        while bits:
+            a = lowest_bit(bits)
+            bits &= bits - u64(1)
+            b = lowest_bit(bits)
+            bits &= bits - u64(1)
+            c = lowest_bit(bits)
+            bits &= bits - u64(1)
+            d = lowest_bit(bits)
+            bits &= bits - u64(1)
+            for q in _lanes(f, sums.shape[1]):
+                sums[f, q] += i32(number_type(number_type(V[a, q] + V[b, q]) + number_type(V[c, q] + V[d, q])))
 
 
 @kernel
