@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numba import njit
 from numba.core.codegen import CPUCodeLibrary
+from numba.core.runtime._nrt_python import memsys_enable_stats
 from numba.core.runtime.nrt import rtsys
 
 from tests.conftest import ROOT
@@ -273,6 +274,7 @@ def _assigned(x, y):
 )
 def test_kernel_keeps_and_frees_arrays_as_python_does(function):
     """Kernels count no references to arrays of their callers; results must live on, and all else must be freed."""
+    memsys_enable_stats()
     compiled = kernel(function)
     compiled._cache.disable()
     rng = np.random.default_rng(0)
