@@ -17,7 +17,7 @@ from functools import cached_property, reduce
 from itertools import chain, count, islice
 from typing import Any, NamedTuple
 
-from numba.core import ir, types
+from numba.core import ir
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
@@ -29,6 +29,7 @@ from numba.core.environment import Environment, lookup_environment
 from numba.core.lowering import Lower
 from numba.core.runtime.nrt import rtsys
 from numba.core.typed_passes import NativeLowering
+from numba.core.types.containers import List
 
 INLINE_INSTRUCTIONS = 300  # LLVM's inliner counts 5 for most instructions and leaves a function of more than 250 alone
 ENVIRONMENT_PREFIX = "_ZN08NumbaEnv"  # how numba names the global that points to a function's constants
@@ -300,6 +301,8 @@ class _KernelLower(Lower):  # type: ignore[misc]
     of a short loop along a row.
     """
 
+    context: Any
+
     @cached_property
     def _borrowed(self) -> set[str]:
         """The names of the variables that hold only arguments of the kernel, constants, and views and parts of them."""
@@ -327,7 +330,7 @@ class _KernelLower(Lower):  # type: ignore[misc]
         if value.op == "getitem" and self._is_counted(value.index):
             return False  # an array of positions makes a new array
         operands = [part for part in value.list_vars() if self._is_counted(part)]
-        return all(part.name in borrowed and not isinstance(self.typeof(part.name), types.List) for part in operands)
+        return all(part.name in borrowed and not isinstance(self.typeof(part.name), List) for part in operands)
 
     @cached_property
     def _uncounted(self) -> Any:
