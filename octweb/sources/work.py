@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,14 @@ from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.sources.models import SourceCount
+from trainer.counts.collect import UNFINISHED
 from trainer.counts.folder import NUMBERS, RECORD
 from trainer.data.parsing import ColumnParsing
 from trainer.errors import DataError
 from trainer.table import ColumnSchema
 
 REQUEST = "request.json"
+CHECKPOINT = "checkpoint"  # folder of the last checkpoint, beside those of the attempts
 UNKNOWN_SOURCE = "The source of this count is no longer offered to you. Ask an administrator."
 
 
@@ -54,9 +58,38 @@ class CountChild(Process):
             "most_rows": settings.MAX_SOURCE_ROWS,
             "statement_seconds": settings.MAX_COUNT_SECONDS,
         }
+        self._copy_checkpoint()
         descriptor = os.open(self.folder / REQUEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             json.dump(request, stream)
+
+    def _copy_checkpoint(self) -> None:
+        """Copy the last checkpoint of an earlier attempt on this host; `count` resumes there if the source is unchanged.
+
+        An attempt whose worker was killed left its folder; others have moved theirs. A checkpoint has its own digest, so
+        half a copy is ignored.
+        """
+        attempts = self.folder.parent
+        earlier = [attempts / str(number) / "counts" for number in range(self.job.attempt - 1, 0, -1)]
+        for place in (*earlier, attempts / CHECKPOINT):
+            if (place / f"{UNFINISHED}.json").exists():
+                with suppress(OSError):
+                    shutil.copytree(place, self.counts)
+                return
+
+    def clean(self) -> None:
+        """Remove the files as other jobs do, but keep a checkpoint for the next attempt.
+
+        A count that has finished has none, and the folders of ended jobs are swept.
+        """
+        kept = self.folder.parent / CHECKPOINT
+        if (self.counts / f"{UNFINISHED}.json").exists():
+            shutil.rmtree(kept, ignore_errors=True)
+            with suppress(OSError):
+                self.counts.rename(kept)
+        elif self.result.exists():
+            shutil.rmtree(kept, ignore_errors=True)
+        super().clean()
 
     @property
     def counts(self) -> Path:

@@ -150,6 +150,47 @@ def test_source_that_was_withdrawn_is_not_counted(sources, counter, work, settin
     assert "no longer offered" in job.error
 
 
+def test_later_attempt_resumes_at_the_last_checkpoint(sampled, counter, work, monkeypatch):
+    from octweb.datasets.choice import ColumnChoice, ReadOptions
+    from octweb.sources.actions import CountSettings, start_from_preview
+    from octweb.sources.work import CHECKPOINT, REQUEST, CountChild
+    from trainer.cli.count import read_request
+    from trainer.counts import collect, files
+
+    monkeypatch.setattr(files, "PIECE_ROWS", 50)
+    monkeypatch.setattr(collect, "SECONDS", 0.0)
+    settings = CountSettings(depth=2, bins=4)
+    choice = ColumnChoice(target="paid")
+    whole = work(
+        start_from_preview(sampled(source="folder"), name="", reading=ReadOptions(), choice=choice, settings=settings)
+    )
+    job = start_from_preview(sampled(source="folder"), name="", reading=ReadOptions(), choice=choice, settings=settings)
+    starts = []
+    for attempt in (1, 2, 3):
+        job.attempt = attempt
+        child = CountChild.prepare(job)
+
+        def stop(phase, rows, reached=[]):  # noqa: B006 - each attempt has its own list
+            if phase == "counting":
+                reached.append(rows)
+                if len(reached) % 2 == 0:
+                    starts.append(reached[-2])
+                    raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            collect.count(read_request(str(child.folder / REQUEST)), child.counts, stop)
+        if attempt != 2:  # the worker of the second attempt is killed, so it cleans nothing
+            child.clean()
+            assert (child.folder.parent / CHECKPOINT / "unfinished.json").exists()
+    assert starts == sorted(set(starts))
+    job.attempt = 0
+    job.save()
+    folder = child.folder.parent
+    assert work(job).status == RunStatus.SUCCEEDED, (job.error, job.log)
+    assert job.dataset.origin["sha256"] == whole.dataset.origin["sha256"]
+    assert not folder.exists()
+
+
 def test_more_rows_than_the_limit_are_refused(sampled, counter, work, settings):
     from octweb.datasets.choice import ColumnChoice, ReadOptions
     from octweb.sources.actions import CountSettings, start_from_preview
