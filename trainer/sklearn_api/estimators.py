@@ -52,7 +52,7 @@ from trainer.sklearn_api.estimator_input import (
 )
 from trainer.sklearn_api.fitted_tree import FittedTree
 from trainer.sklearn_api.notebook import watch_training
-from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
+from trainer.sklearn_api.saving import CountedFit, FitRecord, fitted_file, save_counted, save_fitted, target_name
 from trainer.solver_common.problem_setup import limits_of, pose, searched_settings
 from trainer.table import ClassType, Labels, RowWeights, with_unknown
 from trainer.training.claims import claim_words, cost_sentence, goal_sentence, limit_warning, price_sentence
@@ -96,6 +96,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     sizes_: list[dict[str, Any]]
     _fitted: ModelFile
     _search: FitRecord | None
+    _counted: CountedFit | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, groups: Any = None) -> Self:
         """Train a tree on rows and labels.
@@ -140,6 +141,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         fitted = fitted_file(self._method, tree, problem, settings, weighted=problem.table.weights is not None)
         self._fitted = replace(fitted, sizes=size or None)
         self.tree_ = fitted.tree  # unlike `tree`, this one has the training range of each column
+        self._counted = None
         self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
         if message := limit_warning(self.certificate_, limits_of(settings)):
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
@@ -175,7 +177,9 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             )
         values = {p.name: getattr(self, p.name) for p in self._method.parameters}
         changed = {p.name: values[p.name] for p in self._method.parameters if values[p.name] != p.default}
-        training = train_counts(read_counts(folder), changed)
+        counts = read_counts(folder)
+        training = train_counts(counts, changed)
+        self._counted = CountedFit(counts, changed)
         self._fitted = training.model
         self._search = None
         self.sizes_ = []
@@ -205,9 +209,12 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `proof` is true, and the estimator was pickled since `fit` or fitted to counts, so that it has no search.
+            If `proof` is true, and the estimator was pickled since `fit`, so that it has no search.
         """
         check_is_fitted(self)
+        if proof and self._counted is not None:
+            save_counted(self._counted, Path(path))
+            return
         save_fitted(
             self._fitted, self.certificate_, Path(path), self._search_of("save with a proof") if proof else None
         )
@@ -221,7 +228,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return state | {"_search": None} if "_search" in state else state
+        return state | {"_search": None, "_counted": None} if "_search" in state else state
 
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, costs: Any = None, groups: Any = None, edits: bool = False

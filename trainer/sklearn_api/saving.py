@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trainer.certificate import Certificate
+from trainer.counts.folder import Counts
+from trainer.counts.train import train_counts
 from trainer.data.column_statistics import describe_columns
 from trainer.data.empty_report import is_empty
 from trainer.data.folds import rows_record
@@ -39,6 +41,13 @@ class FitRecord:
     problem: Problem
     settings: Settings
     solution: Solution
+
+
+class CountedFit(NamedTuple):
+    """Counts and parameters of a `fit_counts`, from which a proof is written."""
+
+    counts: Counts
+    parameters: dict[str, Any]
 
 
 def target_name(name: Any, columns: Sequence[str]) -> str:
@@ -100,6 +109,22 @@ def save_fitted(file: ModelFile, certificate: Certificate, path: Path, search: F
             _warn(f"No proof was written. {written['reason']}")
     _warn_of_unreadable(file.tree)
     write(replace(file, certificate=record), path)
+
+
+def save_counted(fit: CountedFit, path: Path) -> None:
+    """Write the model file of a fit to counts, and its proof beside it.
+
+    Warns
+    -----
+    ModelFileWarning
+        If there is no proof.
+    """
+    training = train_counts(fit.counts, fit.parameters, proof=path.with_name(f"{path.stem}.{PROOF_ENDING}"))
+    written = training.certificate.evidence[-1]
+    if not written["made"]:
+        _warn(f"No proof was written. {written['reason']}")
+    _warn_of_unreadable(training.model.tree)
+    write(training.model, path)
 
 
 def write_rows(table: Table, labels: Labels, path: Path) -> Path:

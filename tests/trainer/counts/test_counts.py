@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -416,6 +417,10 @@ def test_estimator_fitted_to_counts_predicts_and_saves_its_proof(tmp_path):
     assert cheap.certificate_.costs["unit"] == "EUR"
     estimator.save(tmp_path / "model.json")
     assert verdict(verify(tmp_path / "model.json", tmp_path / "counts")) == "proved"
+    estimator.save(tmp_path / "with.json", proof=True)
+    assert verdict(verify(tmp_path / "with.json", tmp_path / "counts", tmp_path / "with.proof.jsonl.gz")) == "proved"
+    with pytest.raises(ValueError, match="no search for"):
+        pickle.loads(pickle.dumps(estimator)).save(tmp_path / "with.json", proof=True)
     assert estimator.verdict_.sentence
     assert estimator._html_repr()
 
@@ -427,7 +432,7 @@ def test_an_estimator_refuses_counts_that_it_cannot_use(tmp_path):
     with pytest.raises(ParameterError, match="class_weight"):
         ExactTreeClassifier(depth=2, class_weight="balanced").fit_counts(tmp_path / "counts")
     with pytest.raises(ValueError, match="no search for"):
-        ExactTreeClassifier(depth=2).fit_counts(tmp_path / "counts").save(tmp_path / "model.json", proof=True)
+        ExactTreeClassifier(depth=2).fit_counts(tmp_path / "counts").prove()
 
 
 def test_sums_of_large_counts_stay_exact(tmp_path):
