@@ -34,6 +34,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 ROOT = Path(__file__).resolve().parent.parent
 GUARDS = {
+    "trainer/certificate.py": "tests/trainer/test_certificate.py",
     "trainer/data/integer_weights.py": "tests/trainer/test_whole_weights.py",
     "trainer/check/proof": "tests/trainer/check/proof",
     "trainer/check/recount": "tests/trainer/check/recount",
