@@ -103,6 +103,7 @@ class LifeSerializer(serializers.Serializer):
     answers = serializers.DictField(child=serializers.CharField(), help_text="of each leaf")
     alarms = AlarmSerializer(many=True)
     refused = RefusedSerializer(many=True)
+    dry_runs = serializers.IntegerField(help_text="calls with `Octweb-Dry-Run: 1`, which count as no decisions")
     sentences = serializers.ListField(child=serializers.CharField())
 
     def get_fields(self) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
         ],
         "recorded": is_recorded(scene.model),
         "came_in": unusual_cells(record),
+        "dry_runs": record["dry_runs"],
         "cells": [w | {"question": QUESTIONS[w["kind"]]} for w in record["watches"] if w["kind"] != "rows"],
         "per_day": record["decisions"] / max(1, len(record["rows"]) - begin),
         "parts": [part.template for part in parts],

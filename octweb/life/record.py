@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+from django.db.models import Sum
 
-from octweb.core.tally import REFUSED, ROWS
+from octweb.core.tally import DRY_RUNS, REFUSED, ROWS
 from octweb.life import words
 from octweb.life.looking import RECENT_DAYS, DayCounts, Look, day_counts, look_at
 from octweb.life.models import Alarm, DailyCount, Watching
@@ -48,6 +49,7 @@ def life_record(model: TreeModel, days: int, now: datetime, *, with_parts: bool 
         "answers": answers,
         "alarms": [_alarm(a, look, counts, answers, open_alarms) for a in model.alarms.select_related("closed_by")],
         "refused": _refused_cells(model, counts),
+        "dry_runs": _dry_runs(model, counts),
         "sentences": _sentences(counts, look, open_alarms),
         **({part.name: part.record(model, now) for part in parts} if with_parts else {}),
     }
@@ -142,6 +144,13 @@ def _refused_cells(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:
         {"reason": kind.removeprefix(REFUSED), "column": name, "counts": numbers.tolist()}
         for (kind, name), numbers in sorted(counts_by_cell.items())
     ]
+
+
+def _dry_runs(model: TreeModel, counts: DayCounts) -> int:
+    """Return the number of calls on these days that were dry runs."""
+    days = (counts.first, counts.date(counts.days - 1))
+    calls = DailyCount.objects.filter(model=model, kind=DRY_RUNS, day__range=days)
+    return calls.aggregate(total=Sum("number"))["total"] or 0
 
 
 def _sentences(counts: DayCounts, look: Look | None, open_alarms: dict[str, Alarm]) -> list[str]:

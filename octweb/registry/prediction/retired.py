@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from octweb.core.ownership import may_change
 from octweb.core.problems import Gone
-from octweb.core.tally import ModelTally
+from octweb.core.tally import DRY_RUNS, ModelTally
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.prediction.predictions import tally_of
 from octweb.registry.prediction.recording import MAX_SUBJECT_CHARACTERS, SUBJECT_HEADER, RecordedCall, call_of
@@ -68,9 +68,14 @@ def dry_run(request: Request, model: TreeModel) -> bool:
 def tally_of_call(request: Request, model: TreeModel, api: str) -> ModelTally | None:
     """Return the counter of a call's answers.
 
-    None for a dry run, and if the model is not approved. Raises like `dry_run`.
+    None for a dry run, of which only the call is counted, and if the model is not approved. Raises like `dry_run`.
     """
-    return None if dry_run(request, model) else tally_of(model, api)
+    tally = tally_of(model, api)
+    if not dry_run(request, model):
+        return tally
+    if tally is not None:
+        tally.add({DRY_RUNS: {"": 1}})
+    return None
 
 
 def recorded_call(request: Request, model: TreeModel, api: str, name: str) -> RecordedCall | None:

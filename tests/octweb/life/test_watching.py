@@ -275,11 +275,13 @@ def test_figures_are_drawn_from_the_record(year, client_of, owner, name, days):
 def test_page_shows_alarms_leaves_and_what_came_in(year, media, client, owner):
     look_now(year)
     DailyCount.objects.create(model=year, day=today(), api="v1", kind="refused_empty", name="colour", number=3)
+    DailyCount.objects.create(model=year, day=today(), api="v1", kind="dry_run", name="", number=5)
     client.force_login(owner)
     text = client.get(f"/models/{year.pk}/?mode=life").content.decode()
     assert "to more people than in training" in text
     assert "Where decisions end, by week" in text
     assert "colour is empty, refused" in text
+    assert "Dry runs, which are no decisions: 5." in text
     assert "Say what was done" in text
 
 
