@@ -10,7 +10,9 @@ import pytest
 
 from tests.octweb.small_models import trained
 from trainer.check.recount import verdict, verify
+from trainer.check.recount.table import rows as checked_rows
 from trainer.cli.dispatch import main
+from trainer.data import problem
 from trainer.data.problem import balanced_weights
 from trainer.data.reader import load
 from trainer.errors import ParameterError
@@ -18,7 +20,7 @@ from trainer.evaluate.verdict import training_base_words
 from trainer.sklearn_api.estimators import make_classifier
 from trainer.sklearn_api.loading import load as load_fitted
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
-from trainer.training.claims import saving_sentence, weight_sentence
+from trainer.training.claims import goal_sentence, saving_sentence, weight_sentence
 from trainer.training.run import TrainRequest, train
 from trainer.tree.describe import path_in_words, rules_text
 from trainer.tree.file import from_json, read_model, write
@@ -170,13 +172,62 @@ def test_balanced_classes_of_equal_size_have_no_record(tmp_path, bound, unit):
     assert result.summary["count_unit"] == unit
 
 
-@pytest.mark.parametrize(
-    ("weights", "unit"), [(None, "rows"), (np.ones(10_007 + 10_009 + 10_037, np.int64), "steps of weight")]
-)
-def test_balanced_weights_too_large_name_their_unit(weights, unit):
-    codes = np.repeat(np.arange(3, dtype=np.int32), [10_007, 10_009, 10_037])
-    with pytest.raises(ParameterError, match=f"classes of 10007, 10009, 10037 {unit} have no"):
-        balanced_weights(Labels(name="y", classes=("a", "b", "c"), codes=codes), weights)
+@pytest.mark.parametrize(("weights", "unit"), [(None, "rows"), (np.full(21, 2**26), "steps of weight")])
+def test_balanced_weights_too_large_name_their_unit(weights, unit, monkeypatch):
+    if weights is None:
+        monkeypatch.setattr(problem, "MOST_BALANCED", 32)
+    codes = np.repeat(np.arange(2, dtype=np.int32), [20, 1])
+    with pytest.raises(ParameterError, match=f"a class of [0-9,]+ {unit} is too large"):
+        balanced_weights(Labels(name="y", classes=("a", "b"), codes=codes), weights)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rounded_class_weights_state_their_error(seed, tmp_path, monkeypatch):
+    """The best tree for rounded weights is within the stated error of the highest mean recall, found by trying all trees."""
+    monkeypatch.setattr(problem, "MOST_BALANCED", 150)
+    monkeypatch.setattr(checked_rows, "MOST_BALANCED", 150)
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(40, 60))
+    X = rng.integers(0, 2, (size, 3))
+    y = np.sort(rng.choice(3, size, p=[0.5, 0.3, 0.2]))
+    tree = make_classifier("exact", depth=1, goal="balanced", leaf_penalty=0).fit(X, y)
+    record = tree.certificate_.class_weights
+    certificate = tree.certificate_.to_json()
+    assert ("rounded" in weight_sentence(certificate)) == ("error" in record)
+    assert ("rounded" in goal_sentence(certificate, {"class_weight": "balanced"})) == ("error" in record)
+    recalls = [[(answers == y)[y == k].mean() for k in range(3)] for answers in all_stumps(X)]
+    best = max(map(np.mean, recalls))
+    reached = np.mean([(tree.predict(X) == y)[y == k].mean() for k in range(3)])
+    error = record.get("error", 0.0)
+    assert best - 2 * error - 1e-12 <= reached <= best + 1e-12
+    assert abs(tree.certificate_.objective - reached) <= error + 1e-12
+    assert best <= tree.certificate_.bound + error + 1e-12
+    assert verdict(tree.verify(X, y)) == "proved"
+
+
+def all_stumps(X):
+    """Yield the answers of all trees of at most one question, for three classes."""
+    for j in range(X.shape[1]):
+        for left in range(3):
+            for right in range(3):
+                yield np.where(X[:, j] == 1, left, right)
+
+
+def test_classes_of_many_rows_are_balanced_and_verified(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["no", "yes"], [20_000, 15_001])
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,y\n" + "".join(f"{rng.integers(2)},{rng.integers(3)},{word}\n" for word in y))
+    table, labels, _ = load(path, target="y", missing={})
+    asked = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2, "goal": "balanced"})
+    document = train(asked).model.to_json()
+    assert 0 < document["certificate"]["class_weights"]["error"] < 1e-4
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(document))
+    assert verdict(verify(file, path)) == "proved"
+    document["certificate"]["class_weights"]["error"] /= 2
+    file.write_text(json.dumps(document))
+    assert {f.claim for f in verify(file, path) if f.verdict == "refuted"} == {"weights of classes"}
 
 
 @pytest.mark.parametrize("weights", [[0.5, 1.0, 2.0], [0, 1, 2], [1, 2, 5], None])

@@ -353,19 +353,23 @@ MOST_BALANCED = 1 << 28  # limit on the total of balanced weights, set by the co
 def balanced_weights(labels: Labels, weights: CountArray | None) -> CountArray:
     """Return integer row weights, int64 (rows,), with the same sum in every class, proportional to `weights` within a class.
 
-    Raise ParameterError if the smallest such integers are too large.
+    If the smallest such integers add up to more than MOST_BALANCED, they are rounded, and the sums differ slightly. Raise ParameterError
+    if a class is too large even for that.
     """
     row_weights = np.ones(len(labels.codes), np.int64) if weights is None else weights.astype(np.int64)
     sizes = [int(row_weights[labels.codes == k].sum()) for k in range(len(labels.classes))]
-    common = math.lcm(*(size for size in sizes if size))
-    if common * sum(size > 0 for size in sizes) > MOST_BALANCED:
+    present = [size for size in sizes if size]
+    total = math.lcm(*present)
+    if total * len(present) > MOST_BALANCED:
+        total = MOST_BALANCED // len(present)
+    if max(present) > total:
         unit = "rows" if weights is None else "steps of weight"
         raise ParameterError(
             {
-                "class_weight": f"classes of {', '.join(map(str, sizes))} {unit} have no small common weight: balanced weights "
-                f"would add up to more than {MOST_BALANCED}. Leave some rows out, or give row weights."
+                "class_weight": f"a class of {max(present):,} {unit} is too large beside {len(present) - 1} others: balanced weights add up "
+                f"to at most {MOST_BALANCED:,}. Take a sample of the rows."
             }
         )
-    factors = np.array([common // size if size else 0 for size in sizes], np.int64)
+    factors = np.array([(2 * total + size) // (2 * size) if size else 0 for size in sizes], np.int64)
     weighted = row_weights * factors[labels.codes]
     return weighted // np.gcd.reduce(weighted[weighted > 0])

@@ -259,6 +259,12 @@ def goal_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any])
     name = score_name(goal, positive)
     price = Fraction(str(certificate.get("leaf_penalty") or "0"))
     value = number_text(float(Fraction(objective) + price * int(certificate.get("leaves") or 0)), 4)
+    error = (certificate.get("class_weights") or {}).get("error")
+    if error and goal == "balanced":
+        bound = certificate.get("bound")
+        words = f"The {name} on the training rows is {value}, or differs by up to {number_text(error, 2)}, since class weights were rounded."
+        least = "" if bound is None else f" No tree of this scope exceeds {number_text(float(bound) + error, 6)}."
+        return words + (least if not price else "")
     if read_claim(certificate).proved_optimal and not price:
         return f"The best {name} of any tree of this scope, on the training rows: {value}."
     words = f"The {name} on the training rows is {value}."
@@ -344,6 +350,10 @@ def _class_weight_sentence(certificate: Mapping[str, Any]) -> str:
         f"{certificate['correct']:,}, are right. Counts at questions and leaves are these weights; shares are of weight. "
         f"Unseen rows count {'by their own weights' if weights else 'once each'}."
     )
+    if record.get("error"):
+        words += (
+            f" Class weights were rounded: no mean of recalls differs by more than {number_text(record['error'], 2)}."
+        )
     error = certificate.get("weight_error")
     return f"{words} Weights were rounded: no share differs by more than {number_text(error)}." if error else words
 

@@ -405,7 +405,7 @@ def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
 def class_weight_record(problem: Problem, settings: Settings, tree: Tree) -> dict[str, Any] | None:
     """Return the record of balanced classes for a certificate: what a row counts by its class; None if all rows count once.
 
-    It is per step of weight if rows have weights.
+    It is per step of weight if rows have weights. `error` is how much rounded weights change a mean of recalls at most.
     """
     if settings.get("class_weight") != "balanced" or problem.quantile_weights is None:
         return None
@@ -418,7 +418,11 @@ def class_weight_record(problem: Problem, settings: Settings, tree: Tree) -> dic
     factors = {name: str(Fraction(weight, rows)) for name, weight, rows in counted if rows}
     if set(factors.values()) == {"1"}:
         return None
-    return {"weights": factors, "rows": len(problem.y), "correct_rows": correct}
+    record: dict[str, Any] = {"weights": factors, "rows": len(problem.y), "correct_rows": correct}
+    present = [weight for weight in weighted if weight]
+    # a mean of recalls differs by at most half of what the shares of the classes differ from equal ones
+    error = sum(abs(Fraction(weight, sum(present)) - Fraction(1, len(present))) for weight in present) / 2
+    return record | ({"error": float(error)} if error else {})
 
 
 def price_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
