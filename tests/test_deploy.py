@@ -76,7 +76,7 @@ def test_the_units_run_as_their_own_user_without_rights(name):
     assert service["ProtectSystem"] == "strict"
     assert service["StateDirectoryMode"] == "0700"
     assert service["MemoryMax"].endswith("G")
-    assert service["OOMPolicy"] == "continue"  # a killed child is said by its parent, which goes on
+    assert service["OOMPolicy"] == "continue"  # the parent reports a killed child and goes on
     words = service["ExecStart"].split()
     if "manage.py" in words:
         command = words[words.index("manage.py") + 1]

@@ -39,7 +39,7 @@ class Client:
         Seconds until a call without any answer fails.
     retries : int
         Further attempts of a call that got no answer or came at a busy moment. The client waits as long as `Retry-After`
-        says, at most a minute. A call that may have been executed is repeated only if that cannot do its work twice.
+        says, at most a minute. A call that may have been executed is repeated only if repeating it is safe.
     transport : httpx.BaseTransport, optional
         Replaces the network, for tests.
 

@@ -41,7 +41,7 @@ def test_limit_of_rows_is_checked(owner, dataset, limit):
 
 
 @pytest.mark.parametrize(("limit", "count"), [("0", 0), ("1", 1), ("39", 39), ("1000", 40)])
-def test_rows_are_the_first_as_read(owner, dataset, limit, count):
+def test_first_rows_are_returned_unchanged(owner, dataset, limit, count):
     answer = api(owner).get(f"{API}{dataset.pk}/rows/", {"limit": limit}).json()
     expected = list(csv.reader(io.StringIO(GOOD.decode())))
     assert answer == {"columns": expected[0], "rows": expected[1 : count + 1]}

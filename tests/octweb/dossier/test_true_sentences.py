@@ -77,7 +77,7 @@ def test_trees_of_folds_are_compared_beside_a_test_share(rows, tmp_path):
     assert record["data"]["unseen_rows"] == result.model.metrics["test"]["n"]
 
 
-def test_leaf_of_a_picture_says_its_number_as_such(rows, tmp_path):
+def test_leaf_of_a_picture_states_its_number(rows, tmp_path):
     result, _, _ = made(rows, tmp_path)
     svg = "".join(p.svg for p in pictures(result.tree))
     for leaf in result.tree.leaves:

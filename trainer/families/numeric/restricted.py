@@ -125,7 +125,9 @@ def solve_questions(problem: Problem, settings: Settings, monitor: Monitor) -> S
     method, questions, search_settings = _exact_search(problem, settings)
     try:
         if (number := _count_thresholds(problem, questions)) > MOST_SEARCHED:
-            raise DataError(f"These rows have {number:,} thresholds, and at most {MOST_SEARCHED:,} are searched.")
+            raise DataError(
+                f"These rows have {number:,} thresholds, and at most {MOST_SEARCHED:,} are searched. Leave columns out."
+            )
         solution = method.solve(questions, search_settings, monitor)
     except DataError as error:
         name = next(n for n in ("optimal_trees", *LIMITS) if settings[n] != OFF.get(n, 0))

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 BESIDE = Fraction(1, 10**9)
-RANGE = 1 << 29  # up to this size, a difference of two products of differences is exact in int64
+MAX_EXACT_DIFFERENCE = 1 << 29  # up to this size, a difference of two products of differences is exact in int64
 
 
 def as_integers(values: np.ndarray) -> np.ndarray | None:
@@ -33,7 +33,7 @@ def as_integers(values: np.ndarray) -> np.ndarray | None:
     scale = math.lcm(*(w.denominator for w in written))
     integers = [int((w - written[0]) * scale) for w in written]
     shared = math.gcd(*integers) or 1
-    wide = integers[-1] // shared > RANGE
+    wide = integers[-1] // shared > MAX_EXACT_DIFFERENCE
     return np.array([v // shared for v in integers], dtype=object if wide else np.int64)[place]
 
 

@@ -18,7 +18,7 @@ from trainer.check.proof.space.questions import filled_features
 from trainer.check.recount.search.lines import as_integers
 
 MAX_SET_POINTS = 200
-RANGE = 1 << 28  # up to this size, products of differences are exact in int64
+MAX_EXACT_FACTOR = 1 << 28  # up to this size, products of differences are exact in int64
 
 
 # rows of all sets, and the errors of each set by number of leaves, 1 to 4
@@ -119,7 +119,7 @@ def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[i
         at = next((i for i, x in enumerate(remainder) if x), -1)
         if at < 0:
             continue
-        if len(basis) == 2 or max(map(abs, axis)) > RANGE:
+        if len(basis) == 2 or max(map(abs, axis)) > MAX_EXACT_FACTOR:
             return None
         basis.append((at, [x / remainder[at] for x in remainder]))
         axes.append(axis)
