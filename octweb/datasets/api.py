@@ -38,6 +38,7 @@ from octweb.datasets.serializers import (
     NewDatasetSerializer,
     NewVersionSerializer,
     RowsSerializer,
+    VersionPreviewSerializer,
     VersionSerializer,
 )
 from trainer.data.parsing.column import RANKS
@@ -157,7 +158,8 @@ class DatasetViewSet(
 
     @extend_schema(
         request={"multipart/form-data": NewVersionSerializer},
-        responses={201: VersionSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
+        responses={200: VersionPreviewSerializer, 201: VersionSerializer}
+        | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
     )
     @action(detail=True, methods=["post"], url_path="versions", pagination_class=None)
     @idempotent
@@ -165,18 +167,22 @@ class DatasetViewSet(
         """Store the next version: a file with the same columns, which is parsed in the same way.
 
         Status 422 if the columns differ, or if values seem to have another form, such as another unit. Nothing is
-        stored then.
+        stored then. With `dry_run`, the answer has the differences from this version, and nothing is stored.
         """
         dataset = self.get_object()
         form = NewVersionSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         file = form.validated_data["file"]
+        name = file.name or "file.csv"
+        if form.validated_data["dry_run"]:
+            found = versions.preview(dataset, owner=request.user, file=file, source_name=name)
+            return Response(VersionPreviewSerializer(found).data)
         try:
             version = versions.new_version(
                 dataset,
                 owner=request.user,
                 file=file,
-                source_name=file.name or "file.csv",
+                source_name=name,
                 as_it_is=form.validated_data["as_it_is"],
             )
         except versions.ChangedForms as error:

@@ -21,7 +21,7 @@ from octweb.datasets import actions, intake, reader
 from octweb.datasets.choice import choice_of
 from octweb.datasets.models import Dataset
 from octweb.datasets.stored import GONE, path_of, refuse_changed
-from octweb.datasets.versions import version_name, without_counts
+from octweb.datasets.versions import next_number, version_name, without_counts
 from octweb.demo.visits import refuse_more
 from octweb.jobs.models import RunStatus
 from trainer.data.formats.raw import RawTable
@@ -116,14 +116,15 @@ def without_rows(
     refuse_more(dataset.owner)
     path = path_of(dataset.file)
     refuse_changed(dataset, path)
+    number = next_number(dataset, dataset.owner)
     version = Dataset(
         owner=dataset.owner,
         team_id=dataset.team_id,
-        name=version_name(dataset),
+        name=version_name(dataset, number),
         source_name=dataset.source_name,
         source_bytes=dataset.source_bytes,
         previous=dataset,
-        version=dataset.version + 1,
+        version=number,
     )
     with reader.scratch() as folder:
         rest = folder / intake.ROWS

@@ -268,6 +268,9 @@ class NewVersionSerializer(BodySerializer):
     as_it_is = serializers.BooleanField(
         required=False, default=False, help_text="true: store it even if units or spellings seem to have changed"
     )
+    dry_run = serializers.BooleanField(
+        required=False, default=False, help_text="true: answer the differences, and store nothing"
+    )
 
 
 class DifferenceSerializer(serializers.Serializer):
@@ -276,6 +279,14 @@ class DifferenceSerializer(serializers.Serializer):
     where = serializers.CharField(help_text="a column, or `rows`")
     before = serializers.CharField()
     now = serializers.CharField()
+
+
+class VersionPreviewSerializer(serializers.Serializer):
+    """What a file would be as the next version."""
+
+    rows = serializers.IntegerField()
+    differences = DifferenceSerializer(many=True)
+    problems = serializers.ListField(child=serializers.CharField(), help_text="columns that need `as_it_is`")
 
 
 class VersionSerializer(DatasetSerializer):

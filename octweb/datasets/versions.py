@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from trainer.tree.numbers import number_text, points_text
 
 MIN_SHARE_DIFFERENCE = 0.01  # smaller differences between shares are not reported
 AS_BEFORE = "as in the version before"
+VERSION = ", version "
 MOST_NAMED = 5  # new words that one sentence names
 MIN_MEDIAN_SHIFT = 0.05  # share of the former range; a median that moved less is not reported
 FEWEST_DIGESTS = 16  # with fewer digests of either version, a sketch does not show that few words are common
@@ -48,24 +49,63 @@ def new_version(dataset: Dataset, *, owner: Any, file: BinaryIO, source_name: st
 
     Unless `as_it_is` is set, raises ChangedForms if units or spellings seem to have changed.
     """
+    number = next_number(dataset, owner)
+    return _create(dataset, owner, file, source_name, number, partial(_succeed, dataset, number, as_it_is=as_it_is))
+
+
+def _create(
+    dataset: Dataset, owner: Any, file: BinaryIO, source_name: str, number: int, before_store: Callable[[Dataset], None]
+) -> Dataset:
+    """Parse a file as the next version of `dataset`, call `before_store`, and store it."""
     return actions.create(
         owner=owner,
         file=file,
         source_name=source_name,
-        name=version_name(dataset),
+        name=version_name(dataset, number),
         choice=choice_of(dataset.columns, dataset.target),
         reading=ReadOptions(kept=without_counts(dataset.reading), columns=[c["name"] for c in dataset.columns]),
-        before_store=partial(_succeed, dataset, as_it_is=as_it_is),
+        before_store=before_store,
     )
 
 
-def _succeed(before: Dataset, now: Dataset, *, as_it_is: bool) -> None:
-    """Make `now` the version after `before`. Unless `as_it_is` is set, raise ChangedForms like `new_version`."""
+class VersionPreview(NamedTuple):
+    """What a file would be as the next version: rows, differences, and sentences about changed units and spellings."""
+
+    rows: int
+    differences: list[ColumnDifference]
+    problems: list[str]
+
+
+class _PreviewError(Exception):
+    """Carries a preview past the code that would store the file."""
+
+    def __init__(self, preview: VersionPreview) -> None:
+        super().__init__()
+        self.preview = preview
+
+
+def preview(dataset: Dataset, *, owner: Any, file: BinaryIO, source_name: str) -> VersionPreview:
+    """Compare a file with `dataset`, and store nothing. Raises DataError if it cannot be its next version."""
+    try:
+        _create(dataset, owner, file, source_name, dataset.version + 1, partial(_show, dataset))
+    except _PreviewError as found:
+        return found.preview
+    raise AssertionError("unreachable: _show always raises")
+
+
+def _show(before: Dataset, now: Dataset) -> None:
+    """Raise _PreviewError, so that nothing is stored."""
+    now.previous = before
+    raise _PreviewError(VersionPreview(now.rows, changes(now), _changed_forms(before, now)))
+
+
+def _succeed(before: Dataset, number: int, now: Dataset, *, as_it_is: bool) -> None:
+    """Make `now` the version after `before`, with this number. Unless `as_it_is` is set, raise ChangedForms like `new_version`."""
     if not as_it_is:
         _refuse_changed_forms(before, now)
     now.previous = before
     now.team_id = before.team_id
-    now.version = before.version + 1
+    now.version = number
 
 
 def history(dataset: Dataset, user: Any) -> list[Dataset]:
@@ -83,6 +123,18 @@ def visible_previous(dataset: Dataset, user: Any) -> Dataset | None:
 
 def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
     """Raise ChangedForms if a column or the target seems to have the old values in another form."""
+    sentences = _changed_forms(before, now)
+    if sentences:
+        words = "1 column seems" if len(sentences) == 1 else f"{len(sentences)} columns seem"
+        raise ChangedForms(
+            f"{words} to hold the same values in another form. Correct the file, or store it as it is."
+            + (f" {sentences[0]}" if len(sentences) == 1 else ""),
+            problems=tuple(sentences),
+        )
+
+
+def _changed_forms(before: Dataset, now: Dataset) -> list[str]:
+    """Return a sentence for each column, and for the target, that seems to have the old values in another form."""
     old = {c["name"]: c for c in before.profile.get("columns") or ()}
     sentences = [
         sentence
@@ -91,14 +143,7 @@ def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
     ]
     classes = dict(zip(now.profile.get("classes") or (), now.profile.get("class_counts") or (), strict=False))
     sentences += _changed_words(now.target, classes, before.profile.get("classes") or ())
-    sentences += _mixed_units(before, now)
-    if sentences:
-        words = "1 column seems" if len(sentences) == 1 else f"{len(sentences)} columns seem"
-        raise ChangedForms(
-            f"{words} to hold the same values in another form. Correct the file, or store it as it is."
-            + (f" {sentences[0]}" if len(sentences) == 1 else ""),
-            problems=tuple(sentences),
-        )
+    return sentences + _mixed_units(before, now)
 
 
 def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
@@ -242,7 +287,8 @@ def _column(
     outside = has["minimum"] < was["minimum"] or has["maximum"] > was["maximum"]
     if outside or abs(has["median"] - was["median"]) > MIN_MEDIAN_SHIFT * wide:
         words = [
-            f"{c['minimum']:.4g} to {c['maximum']:.4g}, median {c['median']:.4g}".replace("-", "−") for c in (was, has)
+            f"{number_text(c['minimum'])} to {number_text(c['maximum'])}, median {number_text(c['median'])}"
+            for c in (was, has)
         ]
         differences.append(ColumnDifference(where=name, before=words[0], now=words[1]))
     return differences
@@ -283,6 +329,12 @@ def _percent(share: float | None, otherwise: str) -> str:
     return otherwise if share is None else f"{points_text(share)}\u202f%"
 
 
-def version_name(dataset: Dataset) -> str:
-    """Return the name of the next version."""
-    return f"{dataset.base_name}, version {dataset.version + 1}"
+def next_number(dataset: Dataset, owner: Any) -> int:
+    """Return the number of the next version: one that no data set of this name has which the owner may see."""
+    same = Dataset.objects.visible_to(owner).filter(name__startswith=f"{dataset.base_name}{VERSION}")
+    return max([dataset.version, *same.values_list("version", flat=True)]) + 1
+
+
+def version_name(dataset: Dataset, number: int) -> str:
+    """Return the name of the version with this number."""
+    return f"{dataset.base_name}{VERSION}{number}"

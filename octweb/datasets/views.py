@@ -140,17 +140,18 @@ def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
     """Upload a new version with the same columns."""
     dataset = _dataset(request, pk)
     context: dict[str, Any] = {"dataset": dataset, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
+    context["number"] = versions.next_number(dataset, request.user)
     if request.method == "POST":
         file = request.FILES.get("file")
         try:
             if file is None:
                 raise DataError("Choose a file first.")
+            name = file.name or "file.csv"
+            if "compare" in request.POST:
+                context["preview"] = versions.preview(dataset, owner=request.user, file=file, source_name=name)
+                return _version_page(request, context)
             version = versions.new_version(
-                dataset,
-                owner=request.user,
-                file=file,
-                source_name=file.name or "file.csv",
-                as_it_is="as_it_is" in request.POST,
+                dataset, owner=request.user, file=file, source_name=name, as_it_is="as_it_is" in request.POST
             )
             messages.success(request, f"{version.name} is stored: {version.rows:,} rows.")
             return redirect("datasets:detail", version.pk)
@@ -159,7 +160,13 @@ def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
             context |= {"error": str(error), "problems": error.problems, "changed_forms": changed}
         except BodyTooLarge as error:
             context |= {"error": str(error.detail), "problems": ()}
-    return render(request, "datasets/version.html", context)
+    return _version_page(request, context)
+
+
+def _version_page(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    """Render the form, or for htmx only the comparison, so that the chosen file stays in the form."""
+    name = "datasets/_version_preview.html" if request.headers.get("HX-Request") else "datasets/version.html"
+    return render(request, name, context)
 
 
 @login_required

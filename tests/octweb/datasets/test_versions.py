@@ -35,6 +35,7 @@ def test_the_same_file_has_no_differences(first):
     assert (made.version, made.previous, made.name) == (2, first, "Boxes, version 2")
     assert versions.changes(made) == []
     assert version(made, FIRST).name == "Boxes, version 3"
+    assert version(first, FIRST).name == "Boxes, version 4"
 
 
 def test_differences_are_reported(first):
@@ -44,6 +45,33 @@ def test_differences_are_reported(first):
     assert found["rows"] == ("60", "40")
     assert found["size"][1].startswith("0 to 90")
     assert found["colour"] == ("–", "x (4 rows)")
+
+
+def test_preview_shows_differences_and_stores_nothing(first, media, client, client_of, owner):
+    before = stored_files(media)
+    changed = FIRST.replace("9,", "90,").replace(",r,", ",x,", 4)
+    address = f"/api/v1/datasets/{first.pk}/versions/"
+    body = {"file": SimpleUploadedFile("b.csv", changed.encode()), "dry_run": "true"}
+    found = client_of(owner).post(address, body, format="multipart")
+    assert found.status_code == 200
+    made = {d["where"]: (d["before"], d["now"]) for d in found.json()["differences"]}
+    assert made["colour"] == ("–", "x (4 rows)")
+    assert (found.json()["rows"], found.json()["problems"]) == (60, [])
+    client.force_login(owner)
+    page = reverse("datasets:version", args=[first.pk])
+    for headers, has_form in (({}, True), ({"HX-Request": "true"}, False)):
+        body = {"file": SimpleUploadedFile("b.csv", changed.encode()), "compare": "1"}
+        text = client.post(page, body, headers=headers).content.decode()
+        assert "x (4 rows)" in text
+        assert ('type="file"' in text) == has_form
+    grams = "\n".join(
+        ",".join([f"{int(a) * 1000}" if a.isdigit() else a, *rest])
+        for a, *rest in (line.split(",") for line in FIRST.splitlines())
+    )
+    body = {"file": SimpleUploadedFile("b.csv", grams.encode()), "compare": "1"}
+    assert "divided by 1000" in client.post(page, body).content.decode()
+    assert Dataset.objects.count() == 1
+    assert stored_files(media) == before
 
 
 def test_renamed_category_is_a_difference_although_the_number_stays(owner, media):
@@ -128,7 +156,7 @@ def test_few_known_categories_are_no_recoding(owner, media):
     file = io.BytesIO(codes(1000, "place {}".format).encode())
     before = actions.create(owner=owner, file=file, source_name="a.csv", name="Places", target="class")
     for part in range(4):
-        assert version(before, codes(5, lambda i, part=part: f"place {100 * part + i}")).version == 2
+        assert version(before, codes(5, lambda i, part=part: f"place {100 * part + i}")).version == 2 + part
 
 
 def test_long_texts_are_not_kept_for_the_comparison(owner, media):
