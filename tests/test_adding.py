@@ -58,8 +58,10 @@ def changed(tmp_path_factory) -> Path:
         shutil.copy(ROOT / name, root / name)
     (root / "data").mkdir()
     text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
-    for path, code in re.findall(r"<!-- toy: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL):
-        (root / path).write_text(code, encoding="utf-8")
+    copies = dict(re.findall(r"`(tests/adding/\w+\.py)`[^`]*`(trainer/[\w/]+\.py)`", text))
+    assert set(copies) == {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "adding").glob("*.py")}
+    for source, path in copies.items():
+        shutil.copy(ROOT / source, root / path)
     found = dict(re.findall(r"<!-- line: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL))
     assert set(found) == set(LISTS)
     for path, lines in found.items():

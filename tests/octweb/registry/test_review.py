@@ -357,7 +357,7 @@ def test_a_share_opens_a_draft_to_one_person(model, stranger, django_user_model,
     assert (status != 404) is calls
     use = client.get(f"/models/{model.pk}/?mode=use").content.decode()
     assert ("curl " in use) is calls
-    assert ("shared with you to be read" in use) is not calls
+    assert ("shared with you for reading only" in use) is not calls
     client.force_login(other)
     assert client.get(f"/models/{model.pk}/").status_code == 404
     assert client_of(other).get(f"/api/v1/models/{model.pk}/").status_code == 404
