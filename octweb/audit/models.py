@@ -8,6 +8,8 @@ from django.db import models
 
 from octweb.audit import chain
 
+SEALED = "decisions sealed"  # kind of a record: a block of the decisions was signed
+
 
 class Record(models.Model):
     """A record of the chain: who did what to which object, and when.

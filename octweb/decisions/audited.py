@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db.models import F, OuterRef, Q, Subquery, TextField
 from django.db.models.functions import Cast
 
-from octweb.audit.models import Record
+from octweb.audit.models import SEALED, Record
 from octweb.decisions import hashing
 from octweb.decisions.adding import ONLY, count_name, stream_ranges
-from octweb.decisions.collecting import ANCHORED, SEALED, signed_text
+from octweb.decisions.collecting import ANCHORED, signed_text
 from octweb.decisions.erasing import ranges_of
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
 from octweb.decisions.timestamps import read_timestamp

@@ -16,6 +16,7 @@ import orjson
 from django.db import transaction
 
 from octweb.audit import actions as audit
+from octweb.audit.models import SEALED
 from octweb.batch.recorded import reveal_finished
 from octweb.core import spool
 from octweb.core.spool import SUFFIX, Frame, FrameKind
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 
 BATCH_ROWS = 4096  # a transaction ends with the frame that reaches this number of rows
 READ_BYTES = 16_000_000  # maximum bytes per read of a file
-SEALED = "decisions sealed"  # kind of the record in the audit chain
 ANCHORED = "decisions anchored"  # kind of the record of a sealed block that somebody else has seen
 SCHEMAS: dict[tuple[str, bytes], Any] = {}  # (file, SHA-256 and id of the model) → schema
 

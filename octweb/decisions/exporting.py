@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from django.db import transaction
 
 from octweb.audit import actions as audit
-from octweb.audit.models import Record
+from octweb.audit.models import SEALED, Record
 from octweb.decisions import adding, collecting
 from octweb.decisions.adding import BLOCK_SECONDS, hold
 from octweb.decisions.models import Block, ChainEntry
@@ -49,6 +49,6 @@ def _lines() -> Iterator[dict[str, Any]]:
                 "commitment": entry.commitment,
             }
         yield {"type": "block", "header": block.header}
-    for record in Record.objects.filter(what=collecting.SEALED):
+    for record in Record.objects.filter(what=SEALED):
         details = record.details
         yield {"type": "signature"} | {name: details[name] for name in ("block", "sha256", "signature", "key")}

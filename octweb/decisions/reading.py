@@ -16,11 +16,11 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404
 
-from octweb.audit.models import Record
+from octweb.audit.models import SEALED, Record
 from octweb.core.ownership import CHANGING_ROLES, may_change
 from octweb.decisions import hashing
 from octweb.decisions.adding import add_later
-from octweb.decisions.collecting import ANCHORED, SEALED
+from octweb.decisions.collecting import ANCHORED
 from octweb.decisions.erasing import ranges_of
 from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
 from octweb.decisions.replaying import differences, row_of

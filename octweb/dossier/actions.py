@@ -17,7 +17,7 @@ from django.urls import reverse
 from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
-from octweb.audit.models import Record
+from octweb.audit.models import SEALED, Record
 from octweb.core import files
 from octweb.core.faults import StoreUnavailable
 from octweb.core.ownership import may_change
@@ -268,6 +268,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "review": steps,
         "four_eyes": registry.needs_four_eyes(),
         "audit": audit.end(),
+        "decisions": _signed_decisions(),
         "signatures": {
             "Trained by": model.owner.get_username(),
             "Approved by": ", ".join([*first, *approved]) if approved else "not approved",
@@ -295,6 +296,12 @@ def _recorded_digests(model_id: uuid.UUID) -> set[str]:
     """Return the SHA-256 of the dossiers that records of approvals name."""
     records = Record.objects.filter(subject="model", subject_id=model_id, what="approve")
     return {digest for record in records if (digest := record.details.get("dossier"))}
+
+
+def _signed_decisions() -> dict[str, Any] | None:
+    """Return day, number and hash of the last signed block of decisions of this installation, or None."""
+    last = Record.objects.filter(what=SEALED).last()
+    return None if last is None else {name: last.details[name] for name in ("day", "block", "sha256")}
 
 
 def audit_dossiers(models: Iterable[TreeModel]) -> AuditFindings:

@@ -20,9 +20,9 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from octweb.audit import actions as audit
-from octweb.audit.models import Record
+from octweb.audit.models import SEALED, Record
 from octweb.decisions.adding import ONLY
-from octweb.decisions.collecting import ANCHORED, SEALED
+from octweb.decisions.collecting import ANCHORED
 from octweb.decisions.models import Block, DecisionHead
 from octweb.decisions.timestamps import BadTimestamp, read_timestamp, timestamp_request
 from octweb.notify.webhook import ID_HEADER, Post, Undelivered, post

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.management import call_command
+from django.template.loader import render_to_string
 
 from octweb.audit.models import Record
 from octweb.decisions import collecting
@@ -28,6 +29,8 @@ from octweb.decisions.timestamps import (
     read_timestamp,
     timestamp_request,
 )
+from octweb.dossier import actions as dossier
+from octweb.dossier.models import ModelDossier
 from octweb.notify import anchoring, webhook
 from octweb.notify.webhook import Undelivered
 from octweb.registry.lifecycle import actions
@@ -229,6 +232,15 @@ def test_chain_that_was_rewritten_does_not_fit_its_anchor(sealed, stamped, capsy
     with pytest.raises(SystemExit):
         call_command("audit", "--decisions", "--holds", old)
     assert f"No block has the hash {old}" in capsys.readouterr().err
+
+
+def test_dossier_carries_the_hash_of_the_last_signed_block(sealed, model, owner, media):
+    about = dossier.about(ModelDossier.objects.create(owner=owner, model=model))
+    expected = {name: sealed.details[name] for name in ("day", "block", "sha256")}
+    assert about["decisions"] == expected
+    assert sealed.details["sha256"] in render_to_string("dossier/document/_review.html", {"about": about})
+    Record.objects.filter(pk=sealed.pk).delete()
+    assert dossier.about(ModelDossier.objects.create(owner=owner, model=model))["decisions"] is None
 
 
 def test_standalone_checker_asks_for_the_block_of_an_anchor(sealed):
