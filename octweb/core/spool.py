@@ -105,14 +105,9 @@ class SpoolWriter:
                     "There is no answer, because the server has no room for its record. Try again later; tell an administrator."
                 )
             try:
-                if self._fd < 0 or self._began < 0:
-                    self._open_next()
-                content = frame(kind, body, self._seq, rows)
-                if schema[0] in self._schemas:
-                    self._write(content)
-                else:
-                    self._write(frame(FrameKind.SCHEMA, schema[1:], self._seq, 0) + content)
-                    self._schemas.add(schema[0])
+                if schema[0] not in self._schemas:  # also if no file is open
+                    self._begin_with(schema)
+                self._write(frame(kind, body, self._seq, rows))
                 self._seq += rows
                 if self._syncs_calls:
                     os.fdatasync(self._fd)
@@ -165,6 +160,7 @@ class SpoolWriter:
     def reread_settings(self) -> None:
         """Use the current settings from the next frame on, in another file."""
         self._began = -PART_SECONDS
+        self._schemas = set()
 
     def _report_unrecorded(self) -> None:
         """Write a frame with each number of rows without a record. If the disk is full, keep the numbers."""
@@ -175,6 +171,13 @@ class SpoolWriter:
                 self._write(frame(FrameKind.UNRECORDED, (schema, UNRECORDED.pack(*numbers)), self._seq, 1))
                 self._seq += 1
                 del self._unrecorded[schema]
+
+    def _begin_with(self, schema: tuple[bytes, bytes]) -> None:
+        """Open a file unless one is open, and write the schema."""
+        if self._fd < 0 or self._began < 0:
+            self._open_next()
+        self._write(frame(FrameKind.SCHEMA, schema[1:], self._seq, 0))
+        self._schemas.add(schema[0])
 
     def _write(self, content: bytes) -> None:
         """Append bytes with one system call."""
@@ -213,6 +216,7 @@ class SpoolWriter:
         finally:
             os.close(self._fd)
             self._fd = -1
+            self._schemas = set()
 
 
 def folder() -> Path:

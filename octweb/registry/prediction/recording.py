@@ -36,6 +36,7 @@ MAX_NAME = 120
 ROWS_HEAD = struct.Struct("<32s16s16sqBH")
 _API_NUMBERS = {api: i for i, api in enumerate(APIS)}
 ID_DIGITS = 8  # the last digits of an id are the row number in its call
+FIRST_DIGITS = "0" * ID_DIGITS
 # precomputed ends of records in a JSON answer, each with the comma that follows it; an array of bytes
 _ENDS = np.array([b'%08x"},' % i for i in range(2000)], object)
 _RANDOM_IDS = 256  # random parts of ids from one system call
@@ -67,7 +68,7 @@ class Ids(NamedTuple):
     @property
     def first(self) -> str:
         """Id of the first row. The last eight digits count the rows."""
-        return self.prefix + "0" * ID_DIGITS
+        return self.prefix + FIRST_DIGITS
 
     def texts(self) -> list[str]:
         return [f"{self.prefix}{i:08x}" for i in range(self.rows)]
