@@ -21,6 +21,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     str(Kind.OVERRIDE): ("label", "reason"),
     str(Kind.OBJECTION): ("received", "reason", "text_ref", "state", "answer"),
 }
+MAX_HEADER = 80  # characters of a header that an error quotes
 COLUMN_NAMES = {"outcome": "value"}  # CSV column → member
 
 
@@ -91,6 +92,9 @@ def _csv_records(body: bytes) -> list[dict[str, str]]:
         names = [COLUMN_NAMES.get(name, name) for name in reader.fieldnames or ()]
         if len(names) > len(set(names)):
             raise ParseError("A column appears twice in the header.")
+        if "decision" not in names:
+            header = ", ".join(names)[:MAX_HEADER]
+            raise ParseError(f"The header has no column 'decision', but '{header}'. Separate the columns with commas.")
         records = []
         for record in reader:
             if None in record or None in record.values():

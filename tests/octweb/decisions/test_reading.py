@@ -374,6 +374,9 @@ def test_bulk_reads_csv(recorded, ids, client):
         f"decision,outcome,value\n{ids[0]},{label},{label}\n".encode(),
     ):
         assert client.post("/api/v1/outcomes/", bad, content_type="text/csv").status_code == 400, bad
+    answer = client.post("/api/v1/outcomes/", f"decision;outcome\n{ids[0]};{label}\n", content_type="text/csv")
+    assert answer.status_code == 400
+    assert "no column 'decision', but 'decision;outcome'" in answer.json()["detail"]
 
 
 def test_later_records_are_erased_with_the_person(recorded, ids, client):
