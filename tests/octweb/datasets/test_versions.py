@@ -74,7 +74,7 @@ def test_preview_shows_differences_and_stores_nothing(first, media, client, clie
     assert stored_files(media) == before
 
 
-def test_renamed_category_is_a_difference_although_the_number_stays(owner, media):
+def test_renamed_category_of_equal_count_is_a_difference(owner, media):
     text = "size,colour,class\n" + "".join(f"{i % 10},{'rgbw'[i % 4]},{'pq'[i % 3 == 0]}\n" for i in range(80))
     first = actions.create(owner=owner, file=io.BytesIO(text.encode()), source_name="a.csv", name="B", target="class")
     made = version(first, text.replace(",w,", ",white,"))
