@@ -9,6 +9,7 @@ import json
 from argparse import ArgumentParser
 from pathlib import Path
 
+from trainer.certificate import Certificate
 from trainer.cli.command import CommandError, Options, error_text
 from trainer.cli.interrupts import Interrupts
 from trainer.cli.orphans import exit_with_parent
@@ -17,11 +18,16 @@ from trainer.cli.training import (
     add_dependence_flags,
     add_training_arguments,
     checked_parameters,
+    counts_of,
     editing_request,
     read_data,
     run_training,
 )
+from trainer.counts.folder import holds_counts
+from trainer.counts.workbench import complete_counts
+from trainer.editing.complete import ConflictError
 from trainer.editing.words import check_reasons
+from trainer.errors import ParameterError
 from trainer.evaluate.verdict import training_base_words
 from trainer.methods.capabilities import Role
 from trainer.registry import editable_ids, get, method_for
@@ -29,15 +35,17 @@ from trainer.training.claims import cost_sentence, read_claim, reward_sentence, 
 from trainer.training.rewarded import with_reward
 from trainer.training.run import save
 from trainer.tree.describe import is_weighted, rules_text
-from trainer.workbench.requests import ConflictError, WorkbenchSession
+from trainer.tree.file import ModelFile
+from trainer.workbench.requests import WorkbenchSession
 
 HELP = (
-    "The best tree that keeps some wishes on a CSV (also .gz), .xlsx, Parquet or Arrow file, and what each wish costs."
+    "The best tree that keeps some wishes on a CSV (also .gz), .xlsx, Parquet or Arrow file, or on a folder of counts, and "
+    "what each wish costs."
 )
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_training_arguments(parser)
+    add_training_arguments(parser, target_required=False)  # a folder of counts already names its target
     add_dependence_flags(parser)
     parser.add_argument("--method", default=method_for(Role.ONE_PROVED).id, choices=editable_ids())
     parser.add_argument(
@@ -72,10 +80,38 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     exit_with_parent()
-    return run_training(_complete, options)
+    return run_training(_complete_counts if holds_counts(options["data"]) else _complete, options)
+
+
+def _complete_counts(options: Options, interrupts: Interrupts) -> None:
+    """Complete wishes on a folder of counts."""
+    counts = counts_of(options)
+    raw = checked_parameters(get(options["method"]), options)
+    proof = None if options["proof"] is None else Path(options["proof"])
+    try:
+        result = complete_counts(
+            counts, options["wishes"], raw, reasons=dict(options["reasons"]), name=options["name"], proof=proof
+        )
+    except ConflictError as error:
+        raise _conflict(error, options) from error
+    if options["output"]:
+        save(result.model, options["output"])
+    if options["json"]:
+        print(json.dumps(result.summary, allow_nan=False))
+        return
+    _print(result.model, result.certificate)
+
+
+def _conflict(error: ConflictError, options: Options) -> CommandError:
+    """Return the error of a conflict; print its record if JSON is asked for."""
+    if options["json"]:
+        print(json.dumps({"status": INFEASIBLE, "conflict": list(error.conflict), "reason": error.reason}))
+    return CommandError(error_text(error))
 
 
 def _complete(options: Options, interrupts: Interrupts) -> None:
+    if not options["target"]:
+        raise ParameterError({"target": "name the column to predict."})
     raw = checked_parameters(get(options["method"]), options)
     table, labels, _ = read_data(options)
     request, earned = editing_request(options, table, labels, raw)
@@ -89,26 +125,27 @@ def _complete(options: Options, interrupts: Interrupts) -> None:
         proof = None if options["proof"] is None else Path(options["proof"])
         result = with_reward(session.result(completion, monitor, proof, reasons=reasons), request, earned)
     except ConflictError as error:
-        if options["json"]:
-            record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": completion.reason}
-            print(json.dumps(record))
-        raise CommandError(error_text(error)) from error
+        raise _conflict(error, options) from error
     if options["output"]:
         save(result.model, options["output"])
     if options["json"]:
         print(json.dumps(result.summary, allow_nan=False))
         return
-    c = result.certificate
-    claim = read_claim(result.model.certificate)
-    print(rules_text(result.tree, result.model.certificate), end="")
-    print(training_base_words(result.tree, result.model.certificate))
-    weighted = is_weighted(result.model.certificate)
+    _print(result.model, result.certificate, "" if earned is None else reward_sentence(result.summary))
+
+
+def _print(model: ModelFile, c: Certificate, reward: str = "") -> None:
+    """Print the tree, its claim, and the price of each wish."""
+    claim = read_claim(model.certificate)
+    print(rules_text(model.tree, model.certificate), end="")
+    print(training_base_words(model.tree, model.certificate))
+    weighted = is_weighted(model.certificate)
     unit = "weights" if weighted else "rows"
     print(f"{claim.words}: {c.correct} of {c.n} {unit} correct, {c.leaves} leaves, objective {c.objective:.6g}")
     if weighted:
-        print(weight_sentence(result.model.certificate))
-    if earned is not None:
-        print(reward_sentence(result.summary))
+        print(weight_sentence(model.certificate))
+    if reward:
+        print(reward)
     if c.costs is not None:
         print(cost_sentence(c.costs, wishes=bool(claim.wishes)))
     for wish in claim.wishes:

@@ -18,9 +18,9 @@ MOST_COST = 1 << 61  # limit of the checker on integer costs
 
 
 def proof_lines(
-    counts: Counts, settings: Settings, objective: CountedObjective, gain: int, leaves: int
+    counts: Counts, settings: Settings, objective: CountedObjective, gain: int, leaves: int, *, within: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Return the header and the steps for a best tree with this gain and number of leaves.
+    """Return the header and the steps for a best tree with this gain and number of leaves; with wishes it is `within` them.
 
     Raises NotProved if the format has no steps for these counts.
     """
@@ -35,14 +35,14 @@ def proof_lines(
     if unit * objective.total + (price.numerator << settings["depth"]) >= MOST_COST:
         raise NotProved("The leaf penalty has too many digits for exact integer costs. Round it to six digits.")
     goal = unit * (objective.total - gain) + price.numerator * leaves
-    return iter(_lines(counts.sha256, settings, goal))
+    return iter(_lines(counts.sha256, settings, goal, within=within or bool(settings["recall"])))
 
 
-def _lines(digest: str, settings: Settings, goal: int) -> list[dict[str, Any]]:
+def _lines(digest: str, settings: Settings, goal: int, *, within: bool) -> list[dict[str, Any]]:
     depth = settings["depth"]
     most = settings["max_leaves"]
     step: dict[str, Any] = {"path": [], "height": depth, "bound": goal}
-    if settings["recall"]:
+    if within:
         step["by"] = "within"
     else:
         step["by"] = "count" if depth < 3 else "split"

@@ -81,13 +81,15 @@ class TreeSearch:
     @cached_property
     def best(self) -> BestByLeaves:
         """The best trees of all numbers of leaves that the depth allows."""
-        if self.depth == 3:
-            return self._best_of_three(self.root)
-        return self.best_of_two(self.root, self.depth)
+        return self.best_of(self.root, self.depth)
 
     def shape(self, leaves: int) -> Shape:
         """Return a best tree with at most this number of leaves."""
-        return self._shape(self.root, self.depth, leaves, self.best)
+        return self.shape_of(self.root, self.depth, leaves, self.best)
+
+    def best_of(self, node: Counted, depth: int) -> BestByLeaves:
+        """Return the best trees of this depth; only the root has trees of depth 3."""
+        return self._best_of_three(node) if depth == 3 else self.best_of_two(node, depth)
 
     def best_of_two(self, node: Counted, depth: int) -> BestByLeaves:
         """Return the best trees of depth 0, 1 or 2."""
@@ -144,14 +146,14 @@ class TreeSearch:
                         choices[no + yes - 1] = (won_no + won_yes, (question, no, yes))
         return _rising(choices)
 
-    def _shape(self, node: Counted, depth: int, leaves: int, best: BestByLeaves | None = None) -> Shape:
-        best = best or self.best_of_two(node, depth)
+    def shape_of(self, node: Counted, depth: int, leaves: int, best: BestByLeaves | None = None) -> Shape:
+        best = best or self.best_of(node, depth)
         root = best.roots[min(leaves, len(best.roots)) - 1]
         if root is None:
             return -1
         question, no, yes = root
         side_no, side_yes = self.sides(node, question, depth)
-        return question, self._shape(side_no, depth - 1, no), self._shape(side_yes, depth - 1, yes)
+        return question, self.shape_of(side_no, depth - 1, no), self.shape_of(side_yes, depth - 1, yes)
 
     @cached_property
     def root(self) -> Counted:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,11 @@ from trainer.counts.objective import CountedObjective, counted_objective
 from trainer.counts.proof import proof_lines
 from trainer.counts.recalls import RecallSearch
 from trainer.counts.search import BestByLeaves, Shape, TreeSearch
+from trainer.data.encoding import Test
 from trainer.data.problem import SettingNames
 from trainer.dtypes import BoolArray, CountArray
 from trainer.errors import InfeasibleError, ParameterError
-from trainer.methods.base import AUTO, Method, Settings
+from trainer.methods.base import AUTO, Settings
 from trainer.methods.capabilities import Role
 from trainer.methods.scope import count_noun, scope_sentence
 from trainer.registry import get, method_for
@@ -35,6 +36,7 @@ from trainer.training.proof_file import MAX_PROOF_BYTES, write_lines
 from trainer.training.summary import cost_summary
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
+from trainer.tree.splits import Split, Subset
 from trainer.version import VERSION
 
 METHOD = method_for(Role.ONE_PROVED).id  # a training from counts has the settings and the claim of this method
@@ -91,7 +93,6 @@ def train_counts(
         If no tree satisfies the settings.
     """
     start = time.monotonic()
-    method = get(METHOD)
     settings = counted_settings(parameters or {}, asked=counts.questions.asked, depth=counts.depth)
     low, high = counts.total
     objective = counted_objective(
@@ -100,25 +101,42 @@ def train_counts(
     search = tree_search(counts, settings, low, high, objective.gains)
     tree = tree_of(best_shape(search, settings, objective, setting_names(counts)), counts, objective)
     upper = None if high is low else tree_search(counts, settings, high, low).best
-    certificate = _certificate(counts, method, settings, tree, objective, upper, time.monotonic() - start)
+    certificate = certify_counts(counts, settings, tree, objective, time.monotonic() - start, upper)
     if proof is not None:
         lines = partial(proof_lines, counts, settings, objective, _gain(tree, objective), tree.n_leaves)
         written = write_lines(proof, lines, proof_size)
         certificate = replace(certificate, evidence=(*certificate.evidence, written))
-    claim = certificate.to_json()
+    return counted_tree(counts, settings, tree, objective, certificate, name=name)
+
+
+def counted_tree(
+    counts: Counts,
+    settings: Settings,
+    tree: Tree,
+    objective: CountedObjective,
+    certificate: Certificate,
+    *,
+    claim: Mapping[str, Any] | None = None,
+    name: str,
+) -> CountedTree:
+    """Return the model of a tree with its metrics; `claim` are the members of its certificate about wishes.
+
+    The folds do not judge a tree with wishes, which were chosen with knowledge of all rows.
+    """
     metrics: dict[str, Any] = {"train": _judge(tree, counts, None) | _cost_metrics(tree, objective)}
     fold_trees: list[Tree] = []
-    if counts.folds:
+    folds = 0 if claim else counts.folds
+    if folds:
         metrics["cross_validation"], fold_trees = cross_validate(counts, settings, objective)
     model = ModelFile(
         tree=tree,
         target=counts.questions.target,
         method=METHOD,
         name=name,
-        parameters=settings.to_json() | {"test_share": 0.0, "folds": counts.folds},
+        parameters=settings.to_json() | {"test_share": 0.0, "folds": folds},
         metrics=metrics,
-        certificate=claim,
-        rows=_rows(counts, fold_trees),
+        certificate=certificate.to_json() | dict(claim or {}),
+        rows=_rows(counts, fold_trees if folds else None),
         reading=counts.questions.reading,
         class_type=counts.questions.class_type,
     )
@@ -250,6 +268,36 @@ def cheapest(best: BestByLeaves, price: Fraction, most: int | None) -> int:
     return max(numbers, key=lambda leaves: (best.correct[leaves - 1] - price * leaves, -leaves))
 
 
+class Oriented(NamedTuple):
+    """A split, the counted question that it asks, and whether the answer yes to this question goes left."""
+
+    base: int
+    split: Split
+    one_left: bool
+
+
+def mirrored_questions(counts: Counts) -> list[int]:
+    """Return the questions about a category whose column has no other question.
+
+    Wishes distinguish the sides of a split, so the question about the other categories follows the counted ones.
+    """
+    features = counts.questions.encoding.features
+    columns = [feature.column for feature in features]
+    return [q for q, f in enumerate(features) if f.test is Test.LEVEL and columns.count(f.column) == 1]
+
+
+def oriented(counts: Counts, question: int) -> Oriented:
+    """Return the split of a question; from the number of counted questions on, they are the mirrored ones."""
+    encoding = counts.questions.encoding
+    if question < len(encoding.features):
+        return Oriented(question, *encoding.features[question].split())
+    base = mirrored_questions(counts)[question - len(encoding.features)]
+    feature = encoding.features[base]
+    categories = range(len(encoding.schema[feature.column].categories))
+    others = tuple(code for code in categories if code != feature.level)
+    return Oriented(base, Subset(feature=feature.column, codes=others), False)
+
+
 def tree_of(shape: Shape, counts: Counts, objective: CountedObjective) -> Tree:
     """Return the tree of a shape with the counts of every node; suppressed numbers count as their lower bounds."""
     encoding = counts.questions.encoding
@@ -265,17 +313,18 @@ def tree_of(shape: Shape, counts: Counts, objective: CountedObjective) -> Tree:
             nodes.append(Node(id=number, counts=tally, label=label if item < 0 else item))
             continue
         question, zero, one = item
-        split, one_left = encoding.features[question].split()
+        base, split, one_left = oriented(counts, question)
         child = len(nodes) + len(queue) + 1
         nodes.append(Node(id=number, counts=tally, label=label, split=split, left=child, right=child + 1))
-        below = [(one, yes | {question}, no, label), (zero, yes, no | {question}, label)]
+        below = [(one, yes | {base}, no, label), (zero, yes, no | {base}, label)]
         queue.extend(below if one_left else below[::-1])
     return Tree(schema=encoding.schema, classes=counts.questions.classes, nodes=tuple(nodes))
 
 
 def leaf_paths(tree: Tree, counts: Counts) -> list[tuple[int, set[int], set[int]]]:
     """Return each leaf with the questions that its rows answer with yes and with no."""
-    question_of_split = {feature.split(): q for q, feature in enumerate(counts.questions.encoding.features)}
+    numbers = range(len(counts.questions) + len(mirrored_questions(counts)))
+    question_of_split = {(split, one_left): q for q, split, one_left in (oriented(counts, k) for k in numbers)}
     paths = []
     queue: list[tuple[int, set[int], set[int]]] = [(0, set(), set())]
     while queue:
@@ -325,9 +374,9 @@ def _cost_metrics(tree: Tree, objective: CountedObjective) -> dict[str, Any]:
     }
 
 
-def _rows(counts: Counts, fold_trees: list[Tree]) -> dict[str, Any]:
+def _rows(counts: Counts, fold_trees: list[Tree] | None) -> dict[str, Any]:
     """Return the record of rows for the model file: how many were counted, and the trees of the folds."""
-    trees = [tree.to_json() for tree in fold_trees] if counts.folds else None
+    trees = None if fold_trees is None else [tree.to_json() for tree in fold_trees]
     return {"used": counts.rows, "held_out": None, "folds": None, "weights": None, "fold_trees": trees}
 
 
@@ -372,14 +421,13 @@ def _without(counts: Counts, rest: CountArray) -> Counts:
     return replace(counts, low=one, high=one, key=None)
 
 
-def _certificate(
+def certify_counts(
     counts: Counts,
-    method: Method,
     settings: Settings,
     tree: Tree,
     objective: CountedObjective,
-    upper: BestByLeaves | None,
     seconds: float,
+    upper: BestByLeaves | None = None,
 ) -> Certificate:
     """Return the claim: the bound is the highest objective that the counts allow.
 
@@ -409,7 +457,7 @@ def _certificate(
         objective=float(value),
         bound=float(bound),
         gap=0.0 if closed else relative_gap(float(value), float(bound)),
-        scope=scope_sentence(method, settings, space_words(counts)),
+        scope=scope_sentence(get(METHOD), settings, space_words(counts)),
         correct=correct,
         n=n,
         leaves=tree.n_leaves,

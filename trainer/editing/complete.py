@@ -11,6 +11,7 @@ from trainer.editing.prefix import OPEN, Prefix, PrefixBound, Spot
 from trainer.editing.questions import leaves_of, path_to
 from trainer.editing.space import INFINITE_COST, SearchStopped, literal
 from trainer.editing.wishes import EditConstraint, Item, Items, held_questions, items_below
+from trainer.errors import InfeasibleError
 from trainer.tree.shapes import LabelledShape
 
 
@@ -67,6 +68,24 @@ class QuestionPrice:
     errors: int | None = None
     leaves: int | None = None
     tree: LabelledShape = None
+
+
+class ConflictError(InfeasibleError):
+    """The wishes contradict each other.
+
+    `conflict` is a minimal contradiction: without any one of its wishes, the others can be kept. `reason` explains it.
+    """
+
+    def __init__(self, conflict: tuple[str, ...], reason: str) -> None:
+        super().__init__(f"No tree keeps all these wishes: {'; '.join(conflict)}. {reason} Take one of them back.")
+        self.conflict = conflict
+        self.reason = reason
+
+
+def check_conflict(completion: Completion) -> None:
+    """Raise ConflictError if the wishes of a completion contradict each other."""
+    if completion.conflict:
+        raise ConflictError(tuple(wish.text for wish in completion.conflict), completion.reason)
 
 
 class Completer:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Status
+from trainer.editing.complete import ConflictError
 from trainer.errors import SolverError
 from trainer.methods.monitor import Monitor
 from trainer.training.proof_file import ProofLimits
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.workbench.good_trees import good_request
-from trainer.workbench.requests import ConflictError, WorkbenchSession
+from trainer.workbench.requests import WorkbenchSession
 from trainer.workbench.spreads import spreads
 
 PROOF_LIMITS = ProofLimits(seconds=60.0)  # the command line can write longer proofs, as after a training

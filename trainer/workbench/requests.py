@@ -23,11 +23,11 @@ from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem, SettingNames
 from trainer.editing.bench import Bench
-from trainer.editing.complete import Completion, QuestionPrice
+from trainer.editing.complete import Completion, QuestionPrice, check_conflict
 from trainer.editing.space import SearchStopped
 from trainer.editing.wishes import EditConstraint
 from trainer.editing.words import check_reasons
-from trainer.errors import InfeasibleError, ParameterError, SolverError
+from trainer.errors import ParameterError, SolverError
 from trainer.families.exact.editing.rows import same_rows
 from trainer.families.exact.proofs.editing import restricted_proof
 from trainer.families.exact.rashomon.chosen import RATES, amount, check_choice
@@ -62,17 +62,6 @@ MAX_LINE = 10**12 - 1  # largest line number of a file that a request can name
 SLACKS = ("slack", "slack_rows", "slack_cost")
 CONFIRMED_WORK = 5_000_000  # limit on rows × questions^(depth − 1) up to which a plain search confirms an optimum
 T = TypeVar("T")
-
-
-class ConflictError(InfeasibleError):
-    """The wishes contradict each other.
-
-    `conflict` is a minimal contradiction: without any one of its wishes, the others can be kept.
-    """
-
-    def __init__(self, message: str, conflict: tuple[str, ...]) -> None:
-        super().__init__(message)
-        self.conflict = conflict
 
 
 def bench_of(method: Method, problem: Problem, settings: Settings) -> Bench:
@@ -197,11 +186,7 @@ class WorkbenchSession:
         `reasons` of the user, by the text of the wish, are stored with the wishes in the model file. Raise
         ConflictError, and SolverError if there is no tree yet.
         """
-        if completion.conflict:
-            texts = tuple(w.text for w in completion.conflict)
-            raise ConflictError(
-                f"No tree keeps all these wishes: {'; '.join(texts)}. {completion.reason} Take one of them back.", texts
-            )
+        check_conflict(completion)
         if not completion.found:
             raise SolverError("The search was stopped before it found a tree with these wishes. Give it more time.")
         solution = self._solution(completion)

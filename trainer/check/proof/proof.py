@@ -41,12 +41,12 @@ def proved_bounds(
     return check_proof(read_proof(path), replace(read_space(model, rows), prices=prices or {}))
 
 
-def proved_counts(model: Model, sets: CountedSets, asks: Sequence[int], digest: str, path: Path) -> ProvedBounds:
+def proved_counts(model: Model, sets: CountedSets, questions: Sequence[Model], digest: str, path: Path) -> ProvedBounds:
     """Check the proof at `path` against counts and return its lower bounds on all trees of the model's space.
 
     The other arguments are those of `counted_space`. Raises BadProof if a step does not hold, and NoProof if the format has no steps.
     """
-    return check_proof(read_proof(path), counted_space(model, sets, asks, digest))
+    return check_proof(read_proof(path), counted_space(model, sets, questions, digest))
 
 
 def _proved_lines(model: Model, rows: ModelTable, path: Path) -> ProvedBounds:

@@ -68,10 +68,13 @@ class CountedSets(NamedTuple):
     """The weight of each class that answers yes to all questions of a set, for sets of at most `depth` questions.
 
     `numbers` are int64 of shape (classes, sets): the empty set, then singles, pairs and triples, each in lexicographic order.
+    For each question of a space, `base` is the counted question; if it is `mirrored`, its answers are the opposite ones.
     """
 
     depth: int
     numbers: np.ndarray
+    base: np.ndarray = np.zeros(0, np.int64)
+    mirrored: np.ndarray = np.zeros(0, bool)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ from trainer.check.recount.trees.counts import (
     tree_objective,
 )
 from trainer.check.recount.trees.cross_validation import CLAIM, check_fold_means
+from trainer.check.recount.wishes import check_wishes
 from trainer.errors import ModelFileError
 
 DEEPEST = 3
@@ -71,12 +72,6 @@ class CountedRows:
     record: dict[str, Any]
     low: np.ndarray
     high: np.ndarray
-
-    @property
-    def asks(self) -> list[int]:
-        """Return the column of each question, as a position in the record."""
-        names = [column["name"] for column in self.record["columns"]]
-        return [names.index(question["column"]) for question in self.record["questions"]]
 
     def sets(self, costs: AnswerCosts | None) -> CountedSets:
         """Return the counts of all folds together or, with costs, the savings of the answers."""
@@ -211,7 +206,7 @@ def _check_counts(model: Model, counts: CountedRows, proof: Path | None) -> list
         findings.append(
             check_metric("metrics train", model["metrics"]["train"], confusion_of(model, model["nodes"], reached))
         )
-    findings += _check_limits(model, reached, leaf_scale(costs))
+    findings += [*_check_limits(model, reached, leaf_scale(costs)), *check_wishes(model)]
     if "cross_validation" in model["metrics"]:
         findings.append(_check_folds(model, counts))
     findings += [
@@ -229,6 +224,7 @@ def _check_counts(model: Model, counts: CountedRows, proof: Path | None) -> list
     return [
         *findings,
         bound,
+        *_check_prices(model, counts, costs, value),
         *claims.optimal(model, [bound], value),
         *claims.unknown_members(model),
         *claims.provenance(model),
@@ -301,6 +297,7 @@ def _check_evidence(certificate: Model, record: dict[str, Any]) -> Finding:
 def _paths(nodes: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[tuple[list[int], list[int]]] | str:
     """Return the questions with yes and with no on the path to each node; a text if one was not counted."""
     numbers = {_key(*_split_of(question, record["columns"])): q for q, question in enumerate(record["questions"])}
+    numbers |= _mirrored(record)
     paths: list[tuple[list[int], list[int]]] = [([], [])] * len(nodes)
     for node in nodes:
         if "split" not in node:
@@ -318,6 +315,19 @@ def _paths(nodes: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[tupl
         paths[node[ones]] = ([*yes, question], no)
         paths[node[zeros]] = (yes, [*no, question])
     return paths
+
+
+def _mirrored(record: dict[str, Any]) -> dict[str, int]:
+    """Return the split about the other categories for each column of categories with a single question; yes goes right."""
+    columns = [question["column"] for question in record["questions"]]
+    categories = {column["name"]: column.get("categories") for column in record["columns"]}
+    mirrored = {}
+    for q, question in enumerate(record["questions"]):
+        name = question["column"]
+        if question["test"] == "level" and columns.count(name) == 1:
+            others = [category for category in categories[name] if category != question["category"]]
+            mirrored[_key({"kind": "subset", "feature": name, "categories": others}, False)] = q
+    return mirrored
 
 
 def _key(split: dict[str, Any], one_left: bool) -> str:
@@ -379,30 +389,61 @@ def _check_proof(model: Model, counts: CountedRows, costs: AnswerCosts | None, p
     """Check the bound by a proof."""
     if counts.record["suppress"]:
         return proof_finding("bound", "cannot be judged", "There are no proof steps for suppressed counts.")
-    return check_counted_proof(model, counts.sets(costs), counts.asks, counts.sha256, proof)
+    return check_counted_proof(model, counts.sets(costs), counts.record["questions"], counts.sha256, proof)
 
 
 def _check_restricted_bound(model: Model, counts: CountedRows, costs: AnswerCosts | None, value: Fraction) -> Finding:
-    """Check the bound within recalls and forbidden pairs by the search that checks such steps of a proof.
+    """Check the bound within recalls, forbidden pairs and wishes by the search that checks such steps of a proof.
 
     `value` is the objective of the tree.
     """
-    try:
-        space = counted_space(model, counts.sets(costs), counts.asks, counts.sha256)
-        Q = space.penalty.denominator
-        engine = SetCounting(space, counts.sets(costs), Q, space.penalty.numerator)
-    except NoProof as reason:
-        return proof_finding("bound", "cannot be judged", f"It was not searched again: {reason}.")
-    total = int(space.weights.sum())
     claimed = read_fraction(model["certificate"]["bound"])
     top = value if abs(claimed - value) <= TOLERANCE else claimed
+    try:
+        best = _best_above(model, counts, costs, top)
+    except NoProof as reason:
+        return proof_finding("bound", "cannot be judged", f"It was not searched again: {reason}.")
+    if best is not None:
+        return proof_finding("bound", "refuted", f"A tree of the scope reaches {best}.")
+    words = f"No tree of the scope is above {float(top):.12g}, by a search over all of them."
+    return proof_finding("bound", "proved", words, top)
+
+
+def _best_above(model: Model, counts: CountedRows, costs: AnswerCosts | None, top: Fraction) -> Fraction | None:
+    """Return the best objective of a tree of the scope if it is above `top`, else None; raise NoProof."""
+    space = counted_space(model, counts.sets(costs), counts.record["questions"], counts.sha256)
+    assert space.sets is not None
+    Q = space.penalty.denominator
+    engine = SetCounting(space, space.sets, Q, space.penalty.numerator)
+    total = int(space.weights.sum())
     goal = max(0, math.ceil((1 - top) * total * Q))
     cheaper = VectorRecursion(engine).cover(engine.root(), space.depth, goal)
-    if len(cheaper):
-        reached = 1 - Fraction(int(cheaper[:, 0].min()), total * Q)
-        return proof_finding("bound", "refuted", f"A tree of the scope reaches {reached}.")
-    words = f"No tree of the scope is above {float(top):.12g}, by a search over all of them."
-    return proof_finding("bound", "proved", words, 1 - Fraction(goal, total * Q))
+    return 1 - Fraction(int(cheaper[:, 0].min()), total * Q) if len(cheaper) else None
+
+
+def _check_prices(model: Model, counts: CountedRows, costs: AnswerCosts | None, value: Fraction) -> list[Finding]:
+    """Check the optimum without wishes and the price of each wish; `value` is the objective of the tree."""
+    certificate = model["certificate"]
+    wishes = certificate.get("wishes") or []
+    stated = [(f"price of the wish '{w['wish']}'", w["price"], [v for v in wishes if v is not w]) for w in wishes]
+    if certificate.get("optimum") is not None:
+        optimum = certificate["optimum"]
+        if optimum["proved"] is not True or optimum["objective"] != optimum["bound"]:
+            return [proof_finding("optimum without wishes", "refuted", "The bound is not that of the optimum.")]
+        gained = read_fraction(optimum["objective"]) - read_fraction(certificate["objective"])
+        stated.append(("optimum without wishes", gained, []))
+    findings = []
+    for claim, price, others in stated:
+        free = model | {"certificate": certificate | {"wishes": others}}
+        try:
+            best = _best_above(free, counts, costs, value) or value
+        except NoProof as reason:
+            findings.append(proof_finding(claim, "cannot be judged", f"It was not searched again: {reason}."))
+            continue
+        fits = price is not None and abs(best - value - read_fraction(price)) <= TOLERANCE
+        words = "Searched again." if fits else "A search finds another value."
+        findings.append(proof_finding(claim, "proved" if fits else "refuted", words))
+    return findings
 
 
 def _gains(costs: AnswerCosts) -> np.ndarray:
@@ -418,7 +459,7 @@ def _check_bound(model: Model, counts: CountedRows, costs: AnswerCosts | None, v
     usable = [q for q, question in enumerate(counts.record["questions"]) if question["column"] not in banned]
     if depth > counts.record["depth"]:
         return recount_finding("bound", False, "The counts do not know trees of this depth.")
-    if minimum_recalls(model) or forbidden_column_pairs(model):
+    if minimum_recalls(model) or forbidden_column_pairs(model) or model["certificate"].get("wishes"):
         return _check_restricted_bound(model, counts, costs, value)
     if depth == DEEPEST and len(usable) > MOST_SEARCHED:
         return proof_finding(

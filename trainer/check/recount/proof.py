@@ -39,10 +39,10 @@ def check_model_proof(
 
 
 def check_counted_proof(
-    model: dict[str, Any], sets: CountedSets, asks: Sequence[int], digest: str, proof_path: Path
+    model: dict[str, Any], sets: CountedSets, questions: Sequence[dict[str, Any]], digest: str, proof_path: Path
 ) -> Finding:
     """Check the proof of a model over its counts; the arguments are those of `counted_space`."""
-    bounds = _bounds_or_reason(lambda: proved_counts(model, sets, asks, digest, proof_path))
+    bounds = _bounds_or_reason(lambda: proved_counts(model, sets, questions, digest, proof_path))
     if isinstance(bounds, Finding):
         return bounds
     return _proved_bound(model, 1 - bounds.cost / int(sets.numbers[:, 0].sum()), bounds.steps)

@@ -36,7 +36,8 @@ class SetCounting(Counting):
         self.allowed = space.allowed
         self.float = np.float64
         self.sets = sets
-        self.places = place_table(self.questions, sets.depth)
+        self.counted = int(sets.base.max(initial=-1)) + 1
+        self.places = place_table(self.counted, sets.depth)
         marks = 2 * self.questions + 1
         nothing = np.zeros(classes, np.int64)
         CountTable.__init__(self, (unit, leaf), (self.questions, classes), (space.labels, space.weights, nothing))
@@ -51,7 +52,7 @@ class SetCounting(Counting):
         allowed = self.allowed if columns is None else self.allowed & np.isin(self.space.column_of, columns)
         marks = np.zeros(2 * self.questions + 1, bool)
         marks[-1] = True
-        return self._apply_wishes(marks, allowed, (), INFINITE_COST, span)
+        return self._apply_wishes(marks, allowed, self.space.wishes, INFINITE_COST, span)
 
     def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
         """Return the part that a path leads to."""
@@ -77,15 +78,23 @@ class SetCounting(Counting):
 
         `more` has arrays of questions that broadcast against each other.
         """
-        literals = np.flatnonzero(part.rows[:-1]).tolist()
-        yes = [literal // 2 for literal in literals if literal % 2]
-        no = [literal // 2 for literal in literals if not literal % 2]
+        for k, questions in enumerate(more):
+            mirrored = self.sets.mirrored[questions]
+            if mirrored.any():  # yes to a mirrored question is no to the counted one
+                others = self.numbers(part, [*more[:k], *more[k + 1 :]])
+                same = self.numbers(part, [*more[:k], self.sets.base[questions], *more[k + 1 :]])
+                others = others.reshape(others.shape + (1,) * (same.ndim - others.ndim))
+                return np.where(mirrored, others - same, same)
+        literals = [divmod(literal, 2) for literal in np.flatnonzero(part.rows[:-1]).tolist()]
+        answers = [(int(self.sets.base[q]), bool(yes) != self.sets.mirrored[q]) for q, yes in literals]
+        yes = [q for q, answer in answers if answer]
+        no = [q for q, answer in answers if not answer]
         shape = np.broadcast_shapes(*(questions.shape for questions in more))
         counts = np.zeros((self.classes, *shape), np.int64)
         for size in range(len(no) + 1):
             for own in combinations(no, size):
                 members = [*map(np.array, (*yes, *own)), *more]
-                members += [np.array(self.questions)] * (DEEPEST - len(members))
+                members += [np.array(self.counted)] * (DEEPEST - len(members))
                 places = self.places[members[0], members[1], members[2]]
                 counts += (-1) ** size * self.sets.numbers[:, np.broadcast_to(places, shape)]
         return counts
