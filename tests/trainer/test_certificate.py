@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import FrozenInstanceError
 
 import pytest
 
@@ -47,6 +48,7 @@ def test_record_omits_unused_members():
     assert not (omitted | {"subtrees_proved", "subtrees"}) & set(record)
     assert record["bound"] is record["gap"] is record["goal"] is record["splits_proved"] is None
     assert (record["mip_gap"], record["correct"], record["nodes"], record["seconds"]) == (0.0, 0, 0, 0.0)
+    assert (record["n"], record["leaves"], record["depth"]) == (0, 0, 0)
     assert (record["leaf_penalty"], record["solver"], record["unproved"], record["cuts"]) == ("0", "", "", {})
 
 
@@ -73,3 +75,9 @@ def test_records_have_no_number_that_json_lacks():
 
 def test_run_without_limits_has_one_thread():
     assert (Limits().time, Limits().memory, Limits().threads) == (None, None, 1)
+
+
+@pytest.mark.parametrize("record", [TREE, Progress(t=0.0, phase="search"), Limits()], ids=lambda r: type(r).__name__)
+def test_records_cannot_be_changed(record):
+    with pytest.raises(FrozenInstanceError):
+        setattr(record, next(iter(vars(record))), None)
