@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -172,20 +173,43 @@ def test_balanced_classes_of_equal_size_have_no_record(tmp_path, bound, unit):
     assert result.summary["count_unit"] == unit
 
 
-@pytest.mark.parametrize(("weights", "unit"), [(None, "rows"), (np.full(21, 2**26), "steps of weight")])
-def test_balanced_weights_too_large_name_their_unit(weights, unit, monkeypatch):
-    if weights is None:
-        monkeypatch.setattr(problem, "MOST_BALANCED", 32)
+def test_balanced_class_of_too_many_rows_is_refused(monkeypatch):
+    monkeypatch.setattr(problem, "MOST_BALANCED", 32)
     codes = np.repeat(np.arange(2, dtype=np.int32), [20, 1])
-    with pytest.raises(ParameterError, match=f"a class of [0-9,]+ {unit} is too large"):
-        balanced_weights(Labels(name="y", classes=("a", "b"), codes=codes), weights)
+    with pytest.raises(ParameterError, match="a class of 20 rows is too large"):
+        balanced_weights(Labels(name="y", classes=("a", "b"), codes=codes), None)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_large_weights_are_balanced_within_their_error(seed, tmp_path):
+    """Factors of classes that are rounded to integers would leave the classes of these tables as they are."""
+    rng = np.random.default_rng(seed)
+    size = 60
+    X = rng.integers(0, 2, (size, 3))
+    y = np.sort(rng.integers(0, 3, size))
+    weights = rng.random(size) if seed % 2 else 1_000_000 * (y + 1) + rng.integers(1, 50, size)
+    tree = make_classifier("exact", depth=1, goal="balanced", leaf_penalty=0).fit(X, y, sample_weight=weights)
+    certificate = tree.certificate_.to_json()
+    recalls = [mean_recall(answers == y, y, weights) for answers in all_stumps(X)]
+    error = certificate["class_weights"]["error"] + certificate.get("weight_error", 0.0)
+    assert error < 1e-5
+    assert certificate["n"] <= problem.MOST_BALANCED
+    assert max(recalls) - 2 * error <= mean_recall(tree.predict(X) == y, y, weights) <= max(recalls) + 1e-12
+    assert abs(tree.certificate_.objective - max(recalls)) <= 2 * error
+    low, high = re.findall(r"0\.\d+", goal_sentence(certificate, {"class_weight": "balanced"}))[:2]
+    assert float(low) - error <= max(recalls) <= float(high) + error
+    assert verdict(tree.verify(X, y)) == "proved"
+
+
+def mean_recall(is_correct, y, weights):
+    return np.mean([np.average(is_correct[y == k], weights=weights[y == k]) for k in np.unique(y)])
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_rounded_class_weights_state_their_error(seed, tmp_path, monkeypatch):
     """The best tree for rounded weights is within the stated error of the highest mean recall, found by trying all trees."""
-    monkeypatch.setattr(problem, "MOST_BALANCED", 150)
-    monkeypatch.setattr(checked_rows, "MOST_BALANCED", 150)
+    monkeypatch.setattr(problem, "MOST_BALANCED", 220)
+    monkeypatch.setattr(checked_rows, "MOST_BALANCED", 220)
     rng = np.random.default_rng(seed)
     size = int(rng.integers(40, 60))
     X = rng.integers(0, 2, (size, 3))
@@ -215,7 +239,7 @@ def all_stumps(X):
 
 def test_classes_of_many_rows_are_balanced_and_verified(tmp_path):
     rng = np.random.default_rng(0)
-    y = np.repeat(["no", "yes"], [20_000, 15_001])
+    y = np.repeat(["no", "yes"], [20_000, 15_003])
     path = tmp_path / "rows.csv"
     path.write_text("a,b,y\n" + "".join(f"{rng.integers(2)},{rng.integers(3)},{word}\n" for word in y))
     table, labels, _ = load(path, target="y", missing={})
@@ -225,9 +249,11 @@ def test_classes_of_many_rows_are_balanced_and_verified(tmp_path):
     file = tmp_path / "model.json"
     file.write_text(json.dumps(document))
     assert verdict(verify(file, path)) == "proved"
-    document["certificate"]["class_weights"]["error"] /= 2
-    file.write_text(json.dumps(document))
-    assert {f.claim for f in verify(file, path) if f.verdict == "refuted"} == {"weights of classes"}
+    record = document["certificate"]["class_weights"]
+    for forged in (record | {"error": record["error"] / 2}, None):
+        document["certificate"]["class_weights"] = forged
+        file.write_text(json.dumps(document))
+        assert {f.claim for f in verify(file, path) if f.verdict == "refuted"} == {"weights of classes"}
 
 
 @pytest.mark.parametrize("weights", [[0.5, 1.0, 2.0], [0, 1, 2], [1, 2, 5], None])

@@ -353,23 +353,40 @@ MOST_BALANCED = 1 << 28  # limit on the total of balanced weights, set by the co
 def balanced_weights(labels: Labels, weights: CountArray | None) -> CountArray:
     """Return integer row weights, int64 (rows,), with the same sum in every class, proportional to `weights` within a class.
 
-    If the smallest such integers add up to more than MOST_BALANCED, they are rounded, and the sums differ slightly. Raise ParameterError
-    if a class is too large even for that.
+    If the smallest such integers add up to more than MOST_BALANCED, each row gets the nearest positive integer to its share of it, and
+    the sums differ slightly, see `balance_error`. Raise ParameterError if a class has too many rows even for that.
     """
     row_weights = np.ones(len(labels.codes), np.int64) if weights is None else weights.astype(np.int64)
-    sizes = [int(row_weights[labels.codes == k].sum()) for k in range(len(labels.classes))]
-    present = [size for size in sizes if size]
+    sizes = np.array([int(row_weights[labels.codes == k].sum()) for k in range(len(labels.classes))])
+    present = sizes[sizes > 0].tolist()
     total = math.lcm(*present)
     if total * len(present) > MOST_BALANCED:
-        total = MOST_BALANCED // len(present)
-    if max(present) > total:
-        unit = "rows" if weights is None else "steps of weight"
-        raise ParameterError(
-            {
-                "class_weight": f"a class of {max(present):,} {unit} is too large beside {len(present) - 1} others: balanced weights add up "
-                f"to at most {MOST_BALANCED:,}. Take a sample of the rows."
-            }
-        )
-    factors = np.array([(2 * total + size) // (2 * size) if size else 0 for size in sizes], np.int64)
-    weighted = row_weights * factors[labels.codes]
+        total = (MOST_BALANCED - int(np.count_nonzero(row_weights))) // len(present)  # rounding adds at most 1 to a row
+        largest = int(np.bincount(labels.codes[row_weights > 0]).max())
+        if largest > total:
+            raise ParameterError(
+                {
+                    "class_weight": f"a class of {largest:,} rows is too large beside {len(present) - 1} others: balanced weights add up "
+                    f"to at most {MOST_BALANCED:,}. Take a sample of the rows."
+                }
+            )
+    size = np.maximum(sizes, 1)[labels.codes]
+    weighted = np.maximum((2 * total * row_weights + size) // (2 * size), row_weights > 0)
     return weighted // np.gcd.reduce(weighted[weighted > 0])
+
+
+def balance_error(labels: Labels, plain: CountArray, weighted: CountArray) -> float:
+    """Return how much rounded class weights change a mean of recalls at most.
+
+    With W the sum of `weighted`, S the sum of `plain` in a class and K classes, this is ½ Σ|weighted/W − plain/(KS)| over the rows,
+    since these differences add up to 0.
+    """
+    classes = [np.flatnonzero(labels.codes == k) for k in range(len(labels.classes))]
+    sizes = [(rows, int(plain[rows].sum())) for rows in classes if plain[rows].any()]
+    total = int(weighted.sum())
+    error = Fraction(0)
+    for rows, size in sizes:
+        share = len(sizes) * size
+        pairs = zip(weighted[rows].tolist(), plain[rows].tolist(), strict=True)
+        error += Fraction(sum(abs(own * share - given * total) for own, given in pairs), total * share)
+    return float(error / 2)

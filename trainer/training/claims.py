@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, floor, log10
 from typing import Any, Literal, NamedTuple
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
@@ -258,21 +259,34 @@ def goal_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any])
         return ""
     name = score_name(goal, positive)
     price = Fraction(str(certificate.get("leaf_penalty") or "0"))
-    value = number_text(float(Fraction(objective) + price * int(certificate.get("leaves") or 0)), 4)
+    reached = float(Fraction(objective) + price * int(certificate.get("leaves") or 0))
+    value = number_text(reached, 4)
+    bound = certificate.get("bound")
     error = (certificate.get("class_weights") or {}).get("error")
     if error and goal == "balanced":
-        bound = certificate.get("bound")
-        words = f"The {name} on the training rows is {value}, or differs by up to {number_text(error, 2)}, since class weights were rounded."
-        least = "" if bound is None else f" No tree of this scope exceeds {number_text(float(bound) + error, 6)}."
-        return words + (least if not price else "")
+        ends = f"{_score_end(reached - error, floor)} and {_score_end(reached + error, ceil)}"
+        words = f"The {name} on the training rows is between {ends}, since class weights were rounded."
+        if not price and bound is not None:
+            words += f" No tree of this scope exceeds {_score_end(float(bound) + error, ceil)}."
+        return words
     if read_claim(certificate).proved_optimal and not price:
         return f"The best {name} of any tree of this scope, on the training rows: {value}."
     words = f"The {name} on the training rows is {value}."
     after = f" after {number_text(float(price), 4)} for each leaf" if price else ""
     if read_claim(certificate).proved_optimal:
         return f"{words} No tree of this scope has a higher one{after}."
-    bound = certificate.get("bound")
     return words if bound is None else f"{words} No tree of this scope exceeds {number_text(float(bound), 4)}{after}."
+
+
+def _score_end(value: float, rounding: Callable[[float], int]) -> str:
+    """Write an end of an interval of scores, rounded outward to five decimals."""
+    return number_text(rounding(min(max(value, 0.0), 1.0) * 1e5) / 1e5, 5)
+
+
+def _rounded_up(value: float) -> str:
+    """Write a positive number with two significant digits, rounded up."""
+    scale = 10.0 ** (1 - floor(log10(value)))
+    return number_text(ceil(value * scale) / scale, 2)
 
 
 def _cost_words(costs: Mapping[str, Any]) -> str:
@@ -351,9 +365,7 @@ def _class_weight_sentence(certificate: Mapping[str, Any]) -> str:
         f"Unseen rows count {'by their own weights' if weights else 'once each'}."
     )
     if record.get("error"):
-        words += (
-            f" Class weights were rounded: no mean of recalls differs by more than {number_text(record['error'], 2)}."
-        )
+        words += f" Class weights were rounded: no mean of recalls differs by more than {_rounded_up(record['error'])}."
     error = certificate.get("weight_error")
     return f"{words} Weights were rounded: no share differs by more than {number_text(error)}." if error else words
 

@@ -20,7 +20,7 @@ from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, P
 from trainer.data.column_statistics import describe_columns
 from trainer.data.costs import CostTerm, RowCosts
 from trainer.data.folds import Folds, assign_folds, check_evaluation, holdout, rows_record
-from trainer.data.problem import Problem
+from trainer.data.problem import Problem, balance_error
 from trainer.data.row_weights import weight_error
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
@@ -405,7 +405,7 @@ def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
 def class_weight_record(problem: Problem, settings: Settings, tree: Tree) -> dict[str, Any] | None:
     """Return the record of balanced classes for a certificate: what a row counts by its class; None if all rows count once.
 
-    It is per step of weight if rows have weights. `error` is how much rounded weights change a mean of recalls at most.
+    It is per step of weight if rows have weights, in the mean of the class if they are rounded. `error` is how much rounded weights change a mean of recalls at most.
     """
     if settings.get("class_weight") != "balanced" or problem.quantile_weights is None:
         return None
@@ -416,13 +416,11 @@ def class_weight_record(problem: Problem, settings: Settings, tree: Tree) -> dic
     correct = int((tree.predict(problem.matrix) == problem.y).sum())
     counted = zip(problem.labels.classes, weighted, plain, strict=True)
     factors = {name: str(Fraction(weight, rows)) for name, weight, rows in counted if rows}
-    if set(factors.values()) == {"1"}:
+    error = balance_error(problem.labels, problem.quantile_weights, problem.row_weights)
+    if set(factors.values()) == {"1"} and not error:
         return None
     record: dict[str, Any] = {"weights": factors, "rows": len(problem.y), "correct_rows": correct}
-    present = [weight for weight in weighted if weight]
-    # a mean of recalls differs by at most half of what the shares of the classes differ from equal ones
-    error = sum(abs(Fraction(weight, sum(present)) - Fraction(1, len(present))) for weight in present) / 2
-    return record | ({"error": float(error)} if error else {})
+    return record | ({"error": error} if error else {})
 
 
 def price_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:

@@ -47,6 +47,7 @@ MISSING = "(missing)"
 # members of a column that training includes in its digest
 FINGERPRINTED = frozenset(["name", "kind", "missing", "categories", "unit", "special"])
 MOST_BALANCED = 1 << 28  # sum of the weights of balanced classes before they are rounded
+MAX_BALANCED_ROW = 1 << 32  # its product with twice MOST_BALANCED stays below 2^63
 MAX_WEIGHT_SUM = 1 << 53  # sums of weights stay below this, so that doubles hold them exactly
 
 
@@ -490,19 +491,20 @@ def _deal_folds(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
 def row_weights(model: dict[str, Any], labels: np.ndarray, plain: np.ndarray, training: np.ndarray) -> np.ndarray:
     """Return the weights of rows: `plain`, or the least integers that make the classes equally heavy if they are balanced.
 
-    If these add up to more than MOST_BALANCED, each class gets the nearest weight to its share of MOST_BALANCED.
+    If these add up to more than MOST_BALANCED, each row gets the nearest positive integer to its share of MOST_BALANCED.
     """
     asks = (model.get("parameters") or {}).get("class_weight")
     if asks not in (None, "", "none", "balanced"):
         raise ValueError(f"'class_weight' is {str(asks)[:40]!r}, which is neither 'none' nor 'balanced'")
     if asks != "balanced":
         return plain
-    sizes = [int(plain[training & (labels == k)].sum()) for k in range(len(model["classes"]))]
-    present = [size for size in sizes if size]
+    sizes = np.array([int(plain[training & (labels == k)].sum()) for k in range(len(model["classes"]))])
+    present = sizes[sizes > 0].tolist()
     total = math.lcm(*present)
     if total * len(present) > MOST_BALANCED:
-        total = MOST_BALANCED // len(present)
-    if max(present, default=0) > total:
+        total = max(0, MOST_BALANCED - int(np.count_nonzero(plain[training]))) // len(present)
+    if max(len(plain), int(plain.max(initial=0))) > MAX_BALANCED_ROW:
         raise ValueError("the weights of balanced classes are too large")
-    weights = plain * np.array([(2 * total + size) // (2 * size) if size else 0 for size in sizes], np.int64)[labels]
+    size = np.maximum(sizes, 1)[labels]
+    weights = np.maximum((2 * total * plain + size) // (2 * size), plain > 0) * (sizes[labels] > 0)
     return weights // max(1, int(np.gcd.reduce(weights[training])))

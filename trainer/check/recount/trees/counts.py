@@ -154,11 +154,12 @@ def check_weight_counts(model: dict[str, Any], data: TableRows, leaf: np.ndarray
     if stated is not None or rows.get("weight"):
         expected = counted | {name: rows.get("weight", {}).get(name) for name in ("column", "step")}
         found.append(recount_finding("rows beside weights", stated == expected, words))
-    if classes is not None:
+    balanced = (model.get("parameters") or {}).get("class_weight") == "balanced"
+    error = class_weight_error(model, data.training) if balanced else 0.0
+    if classes is not None or error:
         factors = class_factors(model, data.training)
-        error = class_weight_error(model, data.training)
         expected = counted | {"weights": factors} | ({"error": error} if error else {})
-        is_weighted = set(factors.values()) != {"1"}
+        is_weighted = set(factors.values()) != {"1"} or error > 0
         found.append(recount_finding("weights of classes", is_weighted and classes == expected, words))
     return found
 
@@ -173,10 +174,19 @@ def class_factors(model: dict[str, Any], rows: ModelTable) -> dict[str, str]:
 
 
 def class_weight_error(model: dict[str, Any], rows: ModelTable) -> float:
-    """Return how much the rounding of class weights changes a mean of recalls at most: half of what shares differ from equal ones."""
-    sums = [int(rows.weights[rows.labels == k].sum()) for k in range(len(model["classes"]))]
-    present = [weight for weight in sums if weight]
-    return float(sum(abs(Fraction(weight, sum(present)) - Fraction(1, len(present))) for weight in present) / 2)
+    """Return how much rounded class weights change a mean of recalls at most: half of what shares of rows differ from the exact ones."""
+    parts = [rows.labels == k for k in range(len(model["classes"]))]
+    parts = [part for part in parts if rows.plain[part].any()]
+    total = int(rows.weights.sum())
+    error = Fraction(0)
+    for part in parts:
+        heavy = len(parts) * int(rows.plain[part].sum())
+        differences = (
+            abs(w * heavy - p * total)
+            for w, p in zip(rows.weights[part].tolist(), rows.plain[part].tolist(), strict=True)
+        )
+        error += Fraction(sum(differences), total * heavy)
+    return float(error / 2)
 
 
 def tree_objective(model: dict[str, Any], counts: Counts) -> Fraction:
