@@ -201,6 +201,17 @@ def test_large_weights_are_balanced_within_their_error(seed, tmp_path):
     assert verdict(tree.verify(X, y)) == "proved"
 
 
+def test_frontier_of_rounded_class_weights_says_so(tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    rows = [f"{i % 3},{1_000_000 + i},{'no' if i < 20 else 'yes'}" for i in range(47)]
+    path.write_text("\n".join(["a,w,y", *rows]) + "\n")
+    options = ["--target=y", "--method=exact", "--depth=1", "--goal=balanced", "--weight=w"]
+    assert main("octweb", ["frontier", str(path), *options]) == 0
+    printed = capsys.readouterr().err
+    assert re.search(r"\(no 6\.\d+, yes 4\.\d+\)", printed)
+    assert "Class weights were rounded: no mean of recalls differs by more than" in printed
+
+
 def mean_recall(is_correct, y, weights):
     return np.mean([np.average(is_correct[y == k], weights=weights[y == k]) for k in np.unique(y)])
 

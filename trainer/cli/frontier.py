@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from dataclasses import asdict
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -35,6 +36,7 @@ from trainer.goal import count_goal
 from trainer.methods.base import Method
 from trainer.registry import METHODS, get
 from trainer.table import Table
+from trainer.training.claims import rounded_classes_sentence
 from trainer.training.cost_frontier import CostFrontier, cost_frontier
 from trainer.training.rewarded import as_costs, best_reward, best_reward_sentence
 from trainer.training.run import TrainRequest, train
@@ -189,8 +191,12 @@ def _print_leaves(
         correct = text(p["correct"])
         print(f"{bar}{p['leaves']:6d} {bar}{correct:>8} {bar}{rows}{p['accuracy']:9.4f} {bar} {proof} {bar}".strip())
     if class_weights is not None:
-        factors = ", ".join(f"{name} {weight}" for name, weight in class_weights["weights"].items())
-        note(f"'correct' counts weights that make all classes equally heavy ({factors})")
+        factors = [
+            f"{name} {number_text(float(Fraction(weight)), 4)}" for name, weight in class_weights["weights"].items()
+        ]
+        note(f"'correct' counts weights that make all classes equally heavy ({', '.join(factors)})")
+        if class_weights.get("error"):
+            note(rounded_classes_sentence(class_weights["error"]))
     note("a tree of 1 leaf always gives the most frequent class")
     for p in evidence["unsettled"]:
         most = text(p["bound"])

@@ -283,10 +283,10 @@ def _score_end(value: float, rounding: Callable[[float], int]) -> str:
     return number_text(rounding(min(max(value, 0.0), 1.0) * 1e5) / 1e5, 5)
 
 
-def _rounded_up(value: float) -> str:
-    """Write a positive number with two significant digits, rounded up."""
-    scale = 10.0 ** (1 - floor(log10(value)))
-    return number_text(ceil(value * scale) / scale, 2)
+def rounded_classes_sentence(error: float) -> str:
+    """Describe the error of rounded class weights, with two significant digits, rounded up."""
+    scale = 10.0 ** (1 - floor(log10(error)))
+    return f"Class weights were rounded: no mean of recalls differs by more than {number_text(ceil(error * scale) / scale, 2)}."
 
 
 def _cost_words(costs: Mapping[str, Any]) -> str:
@@ -365,7 +365,7 @@ def _class_weight_sentence(certificate: Mapping[str, Any]) -> str:
         f"Unseen rows count {'by their own weights' if weights else 'once each'}."
     )
     if record.get("error"):
-        words += f" Class weights were rounded: no mean of recalls differs by more than {_rounded_up(record['error'])}."
+        words += f" {rounded_classes_sentence(record['error'])}"
     error = certificate.get("weight_error")
     return f"{words} Weights were rounded: no share differs by more than {number_text(error)}." if error else words
 
