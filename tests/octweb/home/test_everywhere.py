@@ -160,7 +160,8 @@ def test_sharing_by_page_and_api(browser, model, stranger, client_of, owner):
     browser.post(url, {"remove": "sam"})
     api = client_of(owner)
     address = f"/api/v1/models/{model.pk}/shares/"
-    assert api.post(address, {"username": "sam"}, format="json").json() == [{"username": "sam", "level": "read"}]
+    share = {"username": "sam", "level": "read", "records": False}
+    assert api.post(address, {"username": "sam"}, format="json").json() == [share]
     assert client_of(stranger).get(address).status_code == 404
     assert api.delete(f"{address}?username=sam").status_code == 204
     assert api.get(address).json() == []
