@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -87,10 +88,10 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
         except (DataError, ValueError, TypeError, AttributeError):
             return {}
     kinds = {key.removeprefix("taken:"): data[key] for key in data if key.startswith("taken:") and data[key]}
-    words = [word.strip() for word in data.get("missing_words", "").split(",") if word.strip()]
+    words = split_words(data.get("missing_words", ""))
     empty = {EVERY: words[:MOST_WORDS]} if words else {}
     for key in data:
-        if key.startswith(EMPTY_CODES) and (codes := [w.strip() for w in data[key].split(",") if w.strip()]):
+        if key.startswith(EMPTY_CODES) and (codes := split_words(data[key])):
             empty[key.removeprefix(EMPTY_CODES)] = codes[:MOST_WORDS]
     merge: dict[str, dict[str, str]] = {key.removeprefix(MERGE): {} for key in data if key.startswith(MERGE)}
     choices: dict[str, Any] = {"kinds": kinds, "missing": empty, "merge": merge}
@@ -101,6 +102,22 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
         if data.get(what, "").isascii() and data.get(what, "").isdigit() and len(data[what]) <= 4:
             choices[what] = int(data[what])
     return {name: value for name, value in choices.items() if value or value == 0}
+
+
+_WORD = re.compile(r'\s*"((?:[^"]|"")+)"\s*(?:,|$)|([^,]*)(?:,|$)')
+
+
+def split_words(text: str) -> list[str]:
+    """Split a list such as `?, "37,,2"` into its words. A word with a comma stands in double quotes."""
+    pairs = ((quoted.replace('""', '"') or plain).strip() for quoted, plain in _WORD.findall(text))
+    return [word for word in pairs if word]
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Return words as a list that `split_words` reads."""
+    return ", ".join(
+        f'"{word.replace(chr(34), chr(34) * 2)}"' if "," in word or word.startswith('"') else word for word in words
+    )
 
 
 def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
@@ -126,7 +143,7 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
     if "merge" in mend:
         data[f"{MERGE}{name}"] = "1"
     elif isinstance(mend.get("missing"), list):
-        data[f"{EMPTY_CODES}{name}"] = ", ".join(map(str, mend["missing"]))
+        data[f"{EMPTY_CODES}{name}"] = join_words(map(str, mend["missing"]))
     elif "role" not in mend and "kind" in mend:
         data[f"taken:{name}"] = str(mend["kind"])
         if name in names:

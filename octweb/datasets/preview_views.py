@@ -28,6 +28,7 @@ from octweb.datasets.forms import (
     choice_of,
     column_records,
     findings_card,
+    join_words,
     moved_choices,
     reading_of,
     seen_mark,
@@ -167,6 +168,8 @@ def _file_context(upload: Upload, staged: StagedFile, reading: ReadOptions, choi
         "taken_told": [t for t in records if not t["plain"] or t["said"]],
         "taken_plain": [t for t in records if t["plain"] and not t["said"]],
         "asks": any(t["open"] for t in records),
+        # the refusal itself names the switches of the command line
+        "asked": [t["reason"] for t in records if t["open"] and t["reason"] in outlook.refusal],
         "around": [*around_notes(staged.detected.top, staged.detected.bottom), *staged.detected.remarks],
         "called": "line" if staged.detected.format == "csv" else "row",
         "columns": columns,
@@ -249,6 +252,10 @@ def _choices(
     """Return a record per column for the preview table: the guess, or the choice that replaces it."""
     features = [guess for guess in guesses if guess.name != target]
     left_out = {*(choice.ignore or ()), *useless_columns(features, choice.kinds or {})}
+    special = {
+        guess.name: [decimal_text(v) for v in (choice.special or {}).get(guess.name, guess.special)]
+        for guess in guesses
+    }
     return [
         {
             "name": guess.name,
@@ -256,7 +263,8 @@ def _choices(
             "missing": str((choice.missing or {}).get(guess.name, guess.schema.missing)),
             "unknown": str((choice.unknown or {}).get(guess.name, guess.schema.unknown)),
             "unit": (choice.units or {}).get(guess.name, units.get(guess.name, "")),
-            "special": [decimal_text(v) for v in (choice.special or {}).get(guess.name, guess.special)],
+            "special": special[guess.name],
+            "code_list": join_words(empty_words.get(guess.name) or special[guess.name]),
             "codes": write_codes(
                 (choice.special or {}).get(guess.name, guess.special), (choice.meanings or {}).get(guess.name, {})
             ),

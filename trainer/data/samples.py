@@ -97,8 +97,8 @@ SAMPLES: tuple[Sample, ...] = (
     ),
     Sample("digits", "Digits", "Ten handwritten digits in 64 grey values; 1,797 rows.", "digit", _scikit_learn_lines("digits", "digit")),
     Sample("monks-1", "Monks 1", "A puzzle with a known rule, good for a first look. 432 rows.", "monk", _monks(1)),
-    Sample("monks-2", "Monks 2", "Exactly two attributes have their first value; all 432 robots.", "monk", _monks(2)),
-    Sample("monks-3", "Monks 3", "A rule of jacket, sword and body, with noise; all 432 robots.", "monk", _monks(3)),
+    Sample("monks-2", "Monks 2", "A puzzle: exactly two of six properties have their first value. 432 rows.", "monk", _monks(2)),
+    Sample("monks-3", "Monks 3", "A puzzle with a known rule and some wrong labels. 432 rows.", "monk", _monks(3)),
     Sample("tic-tac-toe", "Tic-tac-toe end games", "Has x won? All 958 boards at the end of a game.", "x_wins", _tic_tac_toe),
     Sample("balance-scale", "Balance scale", "Which side tips, by weights and distances; 625 rows.", "tips", lambda: _balance()),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from octweb.datasets import actions
-from octweb.datasets.forms import switch_words
+from octweb.datasets.forms import join_words, split_words, switch_words
 from octweb.datasets.models import Dataset
 from tests.octweb.datasets.files import post, upload
 
@@ -123,3 +123,38 @@ def test_switch_labels_of_a_column_are_unique(client, owner):
     words = [words for _, words in record["switches"]]
     assert {"number", "number:."} <= {switch for switch, _ in record["switches"]}
     assert len(set(words)) == len(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("?, n/a,,", ["?", "n/a"]),
+        ('"37,,2" , 999', ["37,,2", "999"]),
+        ('"', ['"']),
+        ('""""', ['"']),
+        ('5", "a""b,c"', ['5"', 'a"b,c']),
+        ('"a,b', ['"a', "b"]),
+    ],
+)
+def test_list_of_words_splits_at_commas_outside_quotes(text, words):
+    assert split_words(text) == words
+    assert split_words(join_words(words)) == words
+
+
+def test_word_with_a_comma_is_read_as_empty_by_its_button(client, owner):
+    client.force_login(owner)
+    cells = [f"36,{i % 10}" for i in range(40)]
+    cells[7] = "37,,2"
+    lines = [f"{cell};{'ab'[i % 2]}" for i, cell in enumerate(cells)]
+    content = ("temp;class\n" + "\n".join(lines) + "\n").encode()
+    url = client.post(reverse("datasets:new"), {"file": upload(content)}).url
+    shown = client.get(url)
+    assert "--missing" not in shown.content.decode()
+    assert "has &#x27;37,,2&#x27; among 39 numbers. Choose below how to read it" in shown.content.decode()
+    button = next(own["value"] for own in shown.context["findings"] if own["button"] == "Read as empty cells")
+    read = client.post(url, {"mend": button, "seen": shown.context["seen"], "target": "class"})
+    assert not read.context["outlook"].refusal
+    assert read.context["outlook"].rows_kept == 40
+    name, value = "empty-codes:temp", '"37,,2"'
+    assert f'name="{name}" value="{value.replace(chr(34), "&quot;")}"' in read.content.decode()
