@@ -26,7 +26,11 @@ from trainer.training.single_leaf import reason
         ("cart", {"min_node": 30}, "min_node"),
         ("exact", {"depth": 0}, "depth is 0"),
         ("exact", {"max_leaves": 1}, "max_leaves is 1"),
-        ("exact", {"leaf_penalty": 0.6}, "pay for a second leaf (leaf_penalty 0.6)"),
+        (
+            "exact",
+            {"leaf_penalty": 0.6},
+            "more rows right to pay for a second leaf: it must gain 60\u202f% of the rows (leaf_penalty 0.6)",
+        ),
         ("exact", {"max_columns": 0}, "max_columns is 0"),
         ("exact", {"forbidden": "x0"}, "forbidden names every column"),
         ("exact", {"leaf_penalty": 0.6, "min_leaf": 4}, "settings (min_leaf: at least 4 rows in a leaf)"),

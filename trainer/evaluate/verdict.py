@@ -242,10 +242,10 @@ def _more(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"depth": depth + 1} if isinstance(depth, int) else {}
 
 
-FOLDS_ADVICE = "Use folds, so that every row counts once as unseen, or add rows."
+FOLDS_ADVICE = "Cross-validate, so that every row counts once as unseen, or add rows."
 _STEPS = {
     "approve": "Ask for approval.",
-    "hold_out": "Train again with a test share or with folds.",
+    "hold_out": "Train again with held-out rows or cross-validation.",
     "less": "Try a smaller tree.",
     "one": "Try a smaller tree.",
     "sizes": "Compare it with the smaller trees that the training tried.",

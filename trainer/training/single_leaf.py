@@ -11,6 +11,7 @@ from trainer.errors import ParameterError
 from trainer.methods.base import Method, Settings
 from trainer.registry import METHODS
 from trainer.tree.file import ModelFile
+from trainer.tree.numbers import THIN
 
 ENDED = (Status.TIME_LIMIT, Status.MEMORY_LIMIT, Status.CANCELLED)
 NAMED = 3  # limit on the restrictions of a setting that are listed
@@ -58,13 +59,21 @@ def _not_worth_it(file: ModelFile) -> str:
         return f"No question was kept: either none{within} makes the classes purer, or pruning removed it{_price_words(settings, ('pruning',))}."
     if certificate.get("status") != Status.OPTIMAL:
         return "The search ended before it found a question that improves the objective."
+    weighted = settings.get("class_weight") == "balanced" or str(settings.get("negative_weight") or "1") != "1"
+    unequal = certificate.get("goal") or weighted or (file.rows or {}).get("weights")
     if str(certificate.get("leaf_penalty") or "0") != "0":
-        return f"No question{within} improves the objective enough to pay for a second leaf{_price_words(settings)}."
+        gain, least = "improves the objective enough", ""
+        penalty = settings.get("leaf_penalty")
+        if isinstance(penalty, (int, float)) and penalty and (certificate.get("costs") or not unequal):
+            gain = "saves enough cost" if certificate.get("costs") else "gets enough more rows right"
+            what = "save {}% of what one answer costs" if certificate.get("costs") else "gain {}% of the rows"
+            least = f": it must {what.format(f'{100 * penalty:g}{THIN}')}"
+        return f"No question{within} {gain} to pay for a second leaf{least}{_price_words(settings)}."
     if certificate.get("coefficient_penalty"):
         return f"No question{within} improves the objective enough to pay for its columns (coefficient_penalty)."
     if certificate.get("costs"):
         return f"No tree{within} costs less than a single answer."
-    if certificate.get("goal") or settings.get("class_weight") == "balanced" or (file.rows or {}).get("weights"):
+    if unequal:
         return f"No tree{within} has a better objective than a single leaf; rows do not all count alike in it."
     return f"No tree{within} gets more training rows right than a single leaf."
 

@@ -135,7 +135,7 @@ def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
     if not evaluated:
         return {
             "main": "No tree here was tried on unseen rows.",
-            "rest": "Train with folds or a test share to compare them.",
+            "rest": "Hold out a share of the rows, or cross-validate, to compare them.",
         }
     best = evaluated[0]
     smaller = [r for r in rows if r["leaves"] < best["leaves"]]

@@ -59,7 +59,7 @@ def facts(model: TreeModel) -> dict[str, Any]:
     elif test:
         how = f"{test.get('correct'):,} of {test.get('n'):,} held-out rows correct"
     else:
-        how = "no rows were held out; train with folds or a test share"
+        how = "no rows were held out; hold out a share, or cross-validate"
     deviation = crossed.get("deviation") if crossed.get("accuracy") is not None else None
     difference = None
     if model.unseen_accuracy is not None and model.train_accuracy - model.unseen_accuracy > WARN_POINTS:

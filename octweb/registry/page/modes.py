@@ -84,7 +84,8 @@ def _performance(scene: ModelScene) -> dict[str, Any]:
     part = performance.chosen_part(scene)
     positive = performance.positive_class(scene)
     columns = groups.columns_of(scene)
-    group_column = scene.query.get("group", "")
+    asked = [column["name"] for column in columns if column["asked"]] or [column["name"] for column in columns]
+    group_column = scene.query.get("group", "") or next(iter(asked), "")
     row_part = part if part in scene.parts else ""
     return {
         "parts": performance.parts_of(scene),
@@ -103,7 +104,7 @@ def _performance(scene: ModelScene) -> dict[str, Any]:
         "two": len(scene.tree.classes) == 2,
         "has_rows": scene.rows is not None,
         "columns": columns,
-        "groups": groups.groups(scene, group_column or columns[0]["name"], row_part) if columns and row_part else None,
+        "groups": groups.groups(scene, group_column, row_part) if columns and row_part else None,
         "unseen_interval": performance.unseen_interval(scene),
     }
 

@@ -134,7 +134,10 @@ def _weak_leaves(reviewed: ReviewedModel) -> ChecklistItem:
     unmet = f" {_leaves(without)} met no unseen row." if without else ""
     if not weak:
         return _make_item(
-            "leaves", "holds", f"No leaf is right less often on unseen rows than it promises.{unmet}", "performance"
+            "leaves",
+            "holds",
+            f"No leaf is right on unseen rows less often than it promises, beyond chance.{unmet}",
+            "performance",
         )
     examples = " ".join(_leaf_words(scene, p) for p in weak[:LISTED_LEAVES])
     more = f" And {_leaves(len(weak) - LISTED_LEAVES)} more." if len(weak) > LISTED_LEAVES else ""
