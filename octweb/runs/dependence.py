@@ -29,6 +29,8 @@ WORDS_OF_THINGS = re.compile(
     re.IGNORECASE,
 )
 CODES = re.compile(r"[A-Za-z]{0,4}[-_ ]?[0-9]{2,}")
+SHORT_CODES = re.compile(r"[A-Za-z]{1,4}[-_ ]?[0-9]+")
+MIN_SHORT_CODES = 20  # fewer values such as T1 to T4 are grades or stages
 WORDS_OF_TIME = re.compile(
     r"(?:^|[\W_])(?:date|day|month|year|time|timestamp|datum|jahr|tag|monat)(?:$|[\W_])", re.IGNORECASE
 )
@@ -138,10 +140,11 @@ def propose_weight(dataset: Dataset) -> Proposal | None:
 
 
 def _are_codes(column: Mapping[str, Any]) -> bool:
-    """Return whether the categories of a column are codes such as P0017."""
+    """Return whether the categories of a column are codes such as P0017, or many such as C7."""
     examples = [str(example) for example in column.get("examples") or ()]
     categories = column.get("kind") == "categorical" and bool(examples)
-    return categories and all(CODES.fullmatch(example) for example in examples)
+    form = SHORT_CODES if int(column.get("distinct") or 0) >= MIN_SHORT_CODES else CODES
+    return categories and all(form.fullmatch(example) or CODES.fullmatch(example) for example in examples)
 
 
 def _sources(dataset: Dataset) -> dict[str, str]:

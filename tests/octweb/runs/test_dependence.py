@@ -131,6 +131,13 @@ def test_codes_are_proposed_and_plain_columns_are_not(owner, media):
     assert propose_time(plain) is None
 
 
+@pytest.mark.parametrize(("number", "is_proposed"), [(25, True), (6, False)])
+def test_codes_of_one_digit_are_proposed_if_many(number, is_proposed, owner, media):
+    rows = "".join(f"{i % 7};C{i % number};{'ab'[i % 2]}\n" for i in range(60))
+    table = make_dataset(owner, f"width;cust;class\n{rows}")
+    assert (propose_group(table) is not None) == is_proposed
+
+
 # -- a new run ---------------------------------------------------------------------------------------------------------
 
 
