@@ -201,10 +201,15 @@ def _rolling(values: FloatArray, width: int) -> FloatArray:
     return np.asarray(sums[width:] - sums[:-width])
 
 
-def rows_are_units(leaf_rows: CountArray) -> BoolArray:
-    """Return for each day, and the day after the last one, whether each row is a bet; else the day is one bet."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(dispersion(leaf_rows) < MAX_DISPERSION)
+def rows_are_units(*counts: CountArray) -> BoolArray:
+    """Return for each day, and the day after the last one, whether each row is a bet; else the day is one bet.
+
+    Of several tables of counts over the same days, the mean of the known dispersions counts.
+    """
+    ratios = np.stack([dispersion(table) for table in counts])
+    known = np.isfinite(ratios).sum(axis=0)
+    means = np.where(known, np.nansum(ratios, axis=0) / np.maximum(known, 1), np.inf)
+    return np.asarray(means < MAX_DISPERSION)
 
 
 def began_about(yes: CountArray, rows: CountArray, limit: float, *, grew: bool) -> int:

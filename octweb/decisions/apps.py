@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
@@ -25,6 +25,7 @@ class DecisionsConfig(AppConfig):
         from octweb.decisions.mode import MODE
         from octweb.jobs.signals import beside
         from octweb.life.parts import LifePart, register_part
+        from octweb.life.signals import outcomes_due
         from octweb.registry.page.mode import register_mode
 
         register_mode(MODE, after="life")
@@ -38,6 +39,7 @@ class DecisionsConfig(AppConfig):
             )
         )
         beside.connect(_on_beside, dispatch_uid="decisions")
+        outcomes_due.connect(_on_outcomes_due, dispatch_uid="decisions")
         FACTS["oldest_record_seconds"] = _oldest_record_seconds
         pre_delete.connect(_keep_recorded, sender="registry.TreeModel", dispatch_uid="decisions")
 
@@ -49,6 +51,12 @@ def _on_beside(sender: Any, **_: Any) -> None:
 
     collect_due()
     replay_daily(datetime.now(UTC))
+
+
+def _on_outcomes_due(sender: Any, model: TreeModel, watching: Any, last: date, **_: Any) -> None:
+    from octweb.decisions.due_outcomes import count_due_outcomes
+
+    count_due_outcomes(model, watching, last)
 
 
 def _record(model: TreeModel, now: datetime) -> Mapping[str, Any] | None:

@@ -28,7 +28,7 @@ FIGURE = {200: reference("Figure")} | PROBLEMS(400, 401, 403, 404, 429)
 
 
 class ReferenceSerializer(serializers.Serializer):
-    """The training rows, and how many of them count as yes for a watch."""
+    """The training rows, for wrong answers the unseen rows, and how many of them count as yes for a watch."""
 
     yes = serializers.IntegerField()
     rows = serializers.IntegerField()
@@ -39,8 +39,10 @@ class WatchSerializer(serializers.Serializer):
     """A yes/no question about each decision, and the evidence that its share has changed."""
 
     watch = serializers.CharField()
-    kind = serializers.CharField(help_text="rows (of a leaf), empty, unknown, below or above (the training range)")
-    name = serializers.CharField(help_text="the leaf, or the column")
+    kind = serializers.CharField(
+        help_text="rows (of a leaf), wrong, empty, unknown, below or above (the training range)"
+    )
+    name = serializers.CharField(help_text="the leaf, or the column; empty: all leaves together")
     reference = ReferenceSerializer(allow_null=True)
     limit = serializers.FloatField(allow_null=True, help_text="the largest share, set by a person")
     low = serializers.FloatField(help_text="end of the interval of the share; 0: shrinking is not watched")
@@ -48,6 +50,16 @@ class WatchSerializer(serializers.Serializer):
     threshold = serializers.FloatField(help_text="the evidence of an alarm")
     since = serializers.DateField(help_text="the first day that counts")
     counts = serializers.ListField(child=serializers.IntegerField(), help_text="of each day")
+    outcomes = serializers.ListField(
+        child=serializers.IntegerField(),
+        allow_null=True,
+        help_text="known outcomes due on each day, of which `counts` were wrong answers; null for other kinds",
+    )
+    promise = serializers.ChoiceField(
+        ["broken", "kept", "few outcomes", "cannot be known"],
+        allow_null=True,
+        help_text="whether the share of wrong answers is as promised; null for other kinds, and without an interval",
+    )
     evidence = serializers.ListField(
         child=serializers.FloatField(allow_null=True),
         help_text="log10 at the end of each day; null where there was none",
@@ -67,7 +79,7 @@ class AlarmSerializer(serializers.Serializer):
     grew = serializers.BooleanField()
     began = serializers.DateField(help_text="an estimate")
     found = serializers.DateField()
-    decisions = serializers.IntegerField(help_text="from `began` to `found`")
+    decisions = serializers.IntegerField(help_text="from `began` to `found`; for wrong answers, known outcomes")
     folded = serializers.BooleanField(help_text="the leaf shrank because another one grows")
     sentence = serializers.CharField()
     when = serializers.CharField()

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from octweb.core.tally import ROWS
 from octweb.life.models import Alarm, DailyCount, Watching
-from octweb.life.signals import alarmed
-from octweb.life.watches import QUESTIONS, Watch, first_day, last_day, watches_of
+from octweb.life.signals import alarmed, outcomes_due
+from octweb.life.watches import OUTCOMES, QUESTIONS, RIGHT, WRONG, Watch, first_day, last_day, watches_of
 from octweb.registry.models import TreeModel
 from trainer.monitoring import ShareLimits, began_about, dispersion, evidence, rows_are_units
 
@@ -38,14 +38,26 @@ class DayCounts:
     by_watch: dict[tuple[str, str], np.ndarray]
 
     def of(self, kind: str, name: str) -> np.ndarray:
+        """Return the counts of a kind and name. Outcomes of no leaf are those of all leaves together."""
+        if kind in OUTCOMES and not name:
+            return self._sum(kind)
         counts = self.by_watch.get((kind, name))
         return np.zeros(self.days, np.int64) if counts is None else counts
 
     @cached_property
     def rows(self) -> np.ndarray:
         """Number of rows answered on each day, int64 (days,)."""
-        leaves = [numbers for (kind, _), numbers in self.by_watch.items() if kind == ROWS]
-        return np.sum(leaves, axis=0) if leaves else np.zeros(self.days, np.int64)
+        return self._sum(ROWS)
+
+    def rows_of(self, watch: Watch) -> np.ndarray:
+        """Return how many rows answer the question of a watch on each day: for wrong answers, known outcomes."""
+        if watch.kind == WRONG:
+            return self.of(WRONG, watch.name) + self.of(RIGHT, watch.name)
+        return self.rows
+
+    def _sum(self, kind: str) -> np.ndarray:
+        own = [numbers for (of, _), numbers in self.by_watch.items() if of == kind]
+        return np.sum(own, axis=0) if own else np.zeros(self.days, np.int64)
 
     def date(self, index: int) -> date:
         return self.first + timedelta(days=index)
@@ -67,7 +79,7 @@ class Look:
 def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
     """Read the counts of the days from `first` to `last`, inclusive."""
     days = max(0, (last - first).days + 1)
-    kinds = [ROWS, *QUESTIONS]
+    kinds = [ROWS, *QUESTIONS, *OUTCOMES]
     rows = DailyCount.objects.filter(model=model, kind__in=kinds, day__range=(first, last)).order_by()
     place = {(first + timedelta(days=i)).isoformat(): i for i in range(days)}
     numbers: dict[tuple[str, str], list[int]] = {}
@@ -97,28 +109,43 @@ def look_at(model: TreeModel, today: date) -> Look | None:
     leaves = [counts.of(w.kind, w.name) for w in watches if w.is_leaf]
     table = np.stack(leaves, axis=1) if leaves else np.zeros((counts.days, 0), np.int64)
     units = rows_are_units(table)
+    units_of = _outcome_units(watches, counts)
     logs: dict[str, np.ndarray] = {}
     grew: dict[str, np.ndarray] = {}
     for since in {w.since for w in watches}:
         watches_since = [w for w in watches if w.since == since]
         skipped = min(counts.days, (since - start).days)
-        _add_evidence(watches_since, counts, units[:-1], skipped, logs, grew)
+        by_row = np.stack([units_of.get(w.id, units)[skipped:-1] for w in watches_since], axis=1)
+        _add_evidence(watches_since, counts, by_row, skipped, logs, grew)
     return Look(counts, start, watches, logs, grew, units, dispersion(table))
+
+
+def _outcome_units(watches: list[Watch], counts: DayCounts) -> dict[str, np.ndarray]:
+    """Return for watches of wrong answers whether each outcome is a bet, bool (days + 1,), else the day is one.
+
+    The shares of wrong answers of successive days decide: in the mean over the leaves, and of all leaves together.
+    """
+    wrong = [w for w in watches if w.kind == WRONG]
+    units: dict[str, np.ndarray] = {}
+    for group in ([w for w in wrong if w.name], [w for w in wrong if not w.name]):
+        tables = [np.stack([counts.of(WRONG, w.name), counts.of(RIGHT, w.name)], axis=1) for w in group]
+        if tables:
+            units |= dict.fromkeys((w.id for w in group), rows_are_units(*tables))
+    return units
 
 
 def _add_evidence(
     watches: list[Watch],
     counts: DayCounts,
-    units: np.ndarray,
+    by_row: np.ndarray,
     skipped: int,
     logs: dict[str, np.ndarray],
     grew: dict[str, np.ndarray],
 ) -> None:
     """Add the evidence of watches that began on the same day."""
     yes = np.stack([counts.of(w.kind, w.name)[skipped:] for w in watches], axis=1)
-    rows = np.repeat(counts.rows[skipped:, None], len(watches), axis=1)
+    rows = np.stack([counts.rows_of(w)[skipped:] for w in watches], axis=1)
     limits = ShareLimits(low=np.array([w.low for w in watches]), high=np.array([w.high for w in watches]))
-    by_row = np.repeat(units[skipped:, None], len(watches), axis=1)
     log_evidence = evidence(yes, rows, limits, by_row)
     for k, watch in enumerate(watches):
         logs[watch.id] = np.concatenate([np.full(skipped, np.nan), log_evidence.log[:, k] / math.log(10)])
@@ -129,7 +156,10 @@ def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
     """Evaluate a model, store evidence and alarms, and return the new alarms. [] if it was never approved."""
     with transaction.atomic():
         watching, _ = Watching.objects.select_for_update().get_or_create(model=model)
-        look = look_at(model, now.astimezone(UTC).date())
+        today = now.astimezone(UTC).date()
+        outcomes_due.send(sender=Watching, model=model, watching=watching, last=last_day(model, today))
+        watching.save()
+        look = look_at(model, today)
         if look is None:
             return []
         fresh = [alarm for watch in look.watches if (alarm := _new_alarm(model, watch, look)) is not None]
@@ -155,15 +185,15 @@ def _new_alarm(model: TreeModel, watch: Watch, look: Look) -> Alarm | None:
     skipped = max(0, (watch.since - look.start).days)
     grew = bool(look.grew[watch.id][day])
     yes = look.counts.of(watch.kind, watch.name)[skipped : day + 1]
-    rows = look.counts.rows[skipped : day + 1]
-    began = skipped + began_about(yes, rows, watch.high if grew else watch.low, grew=grew)
+    rows = look.counts.rows_of(watch)
+    began = skipped + began_about(yes, rows[skipped : day + 1], watch.high if grew else watch.low, grew=grew)
     return Alarm.objects.create(
         model=model,
         watch=watch.id,
         grew=grew,
         began=look.counts.date(began),
         found=look.counts.date(day),
-        rows=int(look.counts.rows[began : day + 1].sum()),
+        rows=int(rows[began : day + 1].sum()),
     )
 
 

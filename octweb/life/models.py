@@ -16,8 +16,10 @@ class DailyCount(models.Model):
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="daily_counts")
     day = models.DateField()
     api = models.CharField(max_length=20)  # v1, v2, invocations or batch; a challenger has "file" for batch
-    kind = models.CharField(max_length=20)  # rows; empty, unknown, below, above; refused_ and the reason; challenger
-    # leaf if `kind` is rows; challenge, leaf and answer if it is challenger; otherwise column
+    kind = models.CharField(
+        max_length=20
+    )  # rows; empty, …, above; refused_ and the reason; challenger; right, wrong, due
+    # leaf if `kind` is rows, right, wrong or due (without an outcome); challenge, leaf and answer if it is challenger; otherwise column
     name = models.CharField(max_length=MAX_NAME, blank=True)
     number = models.BigIntegerField()
 
@@ -36,6 +38,10 @@ class Watching(models.Model):
     model = models.OneToOneField(TreeModel, on_delete=models.CASCADE, related_name="watching")
     limits = models.JSONField(default=dict)  # watch → {"share": largest share, "since": first day that counts}
     evidence = models.JSONField(default=dict)  # watch → log10 of its evidence
+    # wrong and all unseen rows by leaf, which the first look at outcomes stores; null: outcomes are not watched
+    promised = models.JSONField(null=True, blank=True)
+    outcomes_on = models.DateField(null=True, blank=True)  # last day whose due outcomes are counted
+    decided_on = models.DateField(null=True, blank=True)  # decisions up to this day are not counted again
     looked_at = models.DateTimeField(null=True, blank=True)
     looked_on = models.DateField(null=True, blank=True)  # local day of the last look, also of one that a user started
 

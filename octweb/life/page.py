@@ -21,7 +21,7 @@ from octweb.core.problems import flatten
 from octweb.life import actions
 from octweb.life.parts import parts
 from octweb.life.record import life_record, unusual_cells
-from octweb.life.watches import QUESTIONS
+from octweb.life.watches import QUESTIONS, WRONG
 from octweb.life.words import day_text
 from octweb.registry.models import TreeModel
 from octweb.registry.page.scene import ModelScene
@@ -60,7 +60,8 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
         "recorded": is_recorded(scene.model),
         "came_in": unusual_cells(record),
         "dry_runs": record["dry_runs"],
-        "cells": [w | {"question": QUESTIONS[w["kind"]]} for w in record["watches"] if w["kind"] != "rows"],
+        "cells": [w | {"question": QUESTIONS[w["kind"]]} for w in record["watches"] if w["kind"] in QUESTIONS],
+        "promises": _promises(record),
         "per_day": record["decisions"] / max(1, len(record["rows"]) - begin),
         "parts": [part.template for part in parts],
         **{name: value for part in parts for name, value in part.context(scene).items()},
@@ -90,6 +91,16 @@ def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return leaves
+
+
+def _promises(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a table row for each watch of wrong answers."""
+    found = {a["watch"]: day_text(date.fromisoformat(a["found"])) for a in record["alarms"] if a["closed_at"] is None}
+    return [
+        watch | {"answer": record["answers"].get(watch["name"], ""), "found": found.get(watch["watch"], "")}
+        for watch in record["watches"]
+        if watch["kind"] == WRONG
+    ]
 
 
 def _leaf_of(watch: str) -> str:

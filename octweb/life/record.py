@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from django.db.models import Sum
 
-from octweb.core.tally import DRY_RUNS, REFUSED, ROWS
+from octweb.core.tally import DRY_RUNS, REFUSED
 from octweb.life import words
 from octweb.life.looking import RECENT_DAYS, DayCounts, Look, day_counts, look_at
 from octweb.life.models import Alarm, DailyCount, Watching
 from octweb.life.parts import parts
-from octweb.life.watches import QUESTIONS, Watch
+from octweb.life.watches import QUESTIONS, RIGHT, WRONG, Watch
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
 from trainer.monitoring import MAX_DISPERSION
@@ -31,7 +31,7 @@ def life_record(model: TreeModel, days: int, now: datetime, *, with_parts: bool 
     watching = Watching.objects.filter(model=model).first()
     open_alarms = {alarm.watch: alarm for alarm in model.alarms.filter(closed_at=None)}
     answers = _answers(model)
-    watches = [] if look is None else [_watch(watch, look, counts, open_alarms) for watch in look.watches]
+    watches = [] if look is None else [_watch(watch, look, counts, open_alarms, answers) for watch in look.watches]
     return {
         "model": str(model.pk),
         "name": model.family.name,
@@ -61,7 +61,9 @@ def _answers(model: TreeModel) -> dict[str, str]:
     return {str(leaf.id): tree.classes[leaf.label] for leaf in tree.leaves}
 
 
-def _watch(watch: Watch, look: Look, counts: DayCounts, open_alarms: dict[str, Alarm]) -> dict[str, Any]:
+def _watch(
+    watch: Watch, look: Look, counts: DayCounts, open_alarms: dict[str, Alarm], answers: dict[str, str]
+) -> dict[str, Any]:
     rows_needed = words.rows_for_double(watch)
     return {
         "watch": watch.id,
@@ -74,6 +76,8 @@ def _watch(watch: Watch, look: Look, counts: DayCounts, open_alarms: dict[str, A
         "threshold": watch.threshold,
         "since": watch.since.isoformat(),
         "counts": counts.of(watch.kind, watch.name).tolist(),
+        "outcomes": counts.rows_of(watch).tolist() if watch.kind == WRONG else None,
+        "promise": _promise(watch, look, answers, is_open=watch.id in open_alarms),
         "evidence": _on_days(look.evidence[watch.id], look, counts),
         "recent": recent_share(watch, counts),
         "rows_for_double": round(rows_needed) if math.isfinite(rows_needed) else None,
@@ -90,8 +94,22 @@ def _on_days(logs: np.ndarray, look: Look, counts: DayCounts) -> list[float | No
 
 def recent_share(watch: Watch, counts: DayCounts) -> float | None:
     """Return the share in the last 28 days, or None without rows."""
-    rows = int(counts.rows[-RECENT_DAYS:].sum())
+    rows = int(counts.rows_of(watch)[-RECENT_DAYS:].sum())
     return int(counts.of(watch.kind, watch.name)[-RECENT_DAYS:].sum()) / rows if rows else None
+
+
+def _promise(watch: Watch, look: Look, answers: dict[str, str], *, is_open: bool) -> str | None:
+    """Return whether the share of wrong answers is kept. None for another watch, or without an interval."""
+    if watch.kind != WRONG or watch.high >= 1:
+        return None
+    if is_open:
+        return "broken"
+    known = {leaf: int(look.counts.of(WRONG, leaf).sum() + look.counts.of(RIGHT, leaf).sum()) for leaf in answers}
+    heard = {answers[leaf] for leaf, number in known.items() if number}
+    if watch.name and heard and answers[watch.name] not in heard:
+        return "cannot be known"
+    skipped = max(0, (watch.since - look.start).days)
+    return "kept" if look.counts.rows_of(watch)[skipped:].sum() >= words.rows_for_double(watch) else "few outcomes"
 
 
 def _alarm(
@@ -112,7 +130,9 @@ def _alarm(
         "decisions": alarm.rows,
         "folded": bool(folded),
         "sentence": sentence,
-        "when": words.found_words(alarm.began, alarm.found, alarm.rows),
+        "when": words.found_words(
+            alarm.began, alarm.found, alarm.rows, is_of_outcomes=alarm.watch.startswith(f"{WRONG}: ")
+        ),
         "closed_at": alarm.closed_at,
         "closed_by": None if alarm.closed_by is None else alarm.closed_by.get_username(),
         "reason": alarm.reason,
@@ -128,7 +148,7 @@ def _alarm_sentence(alarm: Alarm, watch: Watch, counts: DayCounts, answer: str, 
     if folded or (alarm.closed_at is None and goes_on):
         return words.alarm_words(watch, answer, grew=alarm.grew, recent=recent, folded=folded)
     during = day_counts(alarm.model, alarm.began, alarm.found)
-    share = int(during.of(watch.kind, watch.name).sum()) / max(1, int(during.rows.sum()))
+    share = int(during.of(watch.kind, watch.name).sum()) / max(1, int(during.rows_of(watch).sum()))
     then = words.share_words(share, alarm.began, alarm.found)
     return words.past_alarm_words(watch, answer, grew=alarm.grew, then=then, recent=recent)
 
@@ -172,7 +192,7 @@ def unusual_cells(record: dict[str, Any]) -> list[dict[str, Any]]:
     cells = [
         {"words": f"{w['name']} {QUESTIONS[w['kind']]}", "number": sum(w["counts"]), "alarm": w["alarm"]}
         for w in record["watches"]
-        if w["kind"] != ROWS
+        if w["kind"] in QUESTIONS
     ]
     cells += [
         {"words": _refusal_words(r["reason"], r["column"]), "number": sum(r["counts"]), "alarm": None}

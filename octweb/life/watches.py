@@ -1,4 +1,4 @@
-"""Define the watches of a model: shares of leaves and of unusual cells."""
+"""Define the watches of a model: shares of leaves, of wrong answers, and of unusual cells."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ from trainer.tree.nodes import Tree
 # alarms
 LEAF_LEVEL = 0.002
 CELL_LEVEL = 0.001
+WRONG_LEVEL = 0.001  # of wrong answers of the leaves, and once more of those of all leaves together
+RIGHT = "right"
+WRONG = "wrong"
+NO_OUTCOME = "due"
+OUTCOMES = (RIGHT, WRONG, NO_OUTCOME)  # kinds of counts of decisions on the day on which their outcomes are due
 QUESTIONS = {
     "empty": "is empty",
     "unknown": "has a value that training did not have",
@@ -35,14 +40,16 @@ WERE = {  # QUESTIONS in the past tense
     "above": "lay above the training range",
 }
 
+Question = tuple[str, str, int, int]  # kind, name, and how many of the reference rows say yes, out of how many
+
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """A yes/no question about each decision: does it reach this leaf, or is this cell unusual?"""
+    """A yes/no question about each decision: does it reach this leaf, is its answer wrong, or is this cell unusual?"""
 
-    kind: str  # rows, empty, unknown, below or above
-    name: str  # the leaf, or the column
-    yes: int  # training rows, out of `rows`, with the answer yes
+    kind: str  # rows, wrong, empty, unknown, below or above
+    name: str  # the leaf, or the column; of all leaves together ""
+    yes: int  # training rows, out of `rows`, with the answer yes; of wrong answers unseen rows
     rows: int
     threshold: float
     since: date  # the first day that counts
@@ -72,6 +79,8 @@ class Watch:
 
 def watch_id(kind: str, name: str) -> str:
     """Return the id of a watch, such as `leaf 4` or `above: Score`."""
+    if kind == WRONG:
+        return f"wrong: leaf {name}" if name else "wrong: all leaves"
     return f"leaf {name}" if kind == ROWS else f"{kind}: {name}"
 
 
@@ -105,41 +114,56 @@ def utc_day(at: datetime) -> date:
 def watches_of(model: TreeModel, start: date) -> list[Watch]:
     """Return the watches of a model from the day `start` on.
 
-    A leaf with an unknown training share is watched only if a user has set a limit.
+    A leaf whose share is unknown in training, or on unseen rows, is watched only if a user has set a limit.
     """
     tree = model_file(model).tree
-    questions = [*_leaf_questions(model, tree), *_cell_questions(model, tree)]
-    leaves = sum(kind == ROWS for kind, *_ in questions)
-    limits = _limits(model)
+    watching = Watching.objects.filter(model=model).first()
+    promised = None if watching is None else watching.promised
+    limits = {} if watching is None else watching.limits
     closed = _last_closed_by_watch(model)
-    watches = []
-    for kind, name, yes, rows in questions:
-        watch = watch_id(kind, name)
-        set_limit = limits.get(watch)
-        number = leaves if kind == ROWS else len(questions) - leaves
-        level = LEAF_LEVEL if kind == ROWS else CELL_LEVEL
-        if set_limit is not None:
-            ends = Ends(0.0, float(set_limit["share"]))
-        elif rows:
-            ends = _interval(yes, rows, level / number, kind != ROWS)
-        else:
-            ends = Ends(0.0, 1.0)
-        since = max([start, *(day for day in (closed.get(watch), _since(set_limit)) if day is not None)])
-        watches.append(
-            Watch(
-                kind=kind,
-                name=name,
-                yes=yes,
-                rows=rows,
-                threshold=threshold(number, level),
-                since=since,
-                limit=None if set_limit is None else float(set_limit["share"]),
-                limit_since=_since(set_limit),
-                low=ends.low,
-                high=ends.high,
-            )
-        )
-    return watches
+    groups = [
+        (LEAF_LEVEL, _leaf_questions(model, tree)),
+        (CELL_LEVEL, _cell_questions(model, tree)),
+        (WRONG_LEVEL, _wrong_questions(promised, tree)),
+        (WRONG_LEVEL, _all_wrong_question(promised)),
+    ]
+    return [
+        _watch_of(question, level, len(questions), start, limits, closed)
+        for level, questions in groups
+        for question in questions
+    ]
+
+
+def _watch_of(
+    question: Question,
+    level: float,
+    number: int,
+    start: date,
+    limits: Mapping[str, dict[str, str | float]],
+    closed: Mapping[str, date],
+) -> Watch:
+    """Return one of `number` watches that share the error probability `level`."""
+    kind, name, yes, rows = question
+    watch = watch_id(kind, name)
+    set_limit = limits.get(watch)
+    if set_limit is not None:
+        ends = Ends(0.0, float(set_limit["share"]))
+    elif rows:
+        ends = _interval(yes, rows, level / number, kind != ROWS)
+    else:
+        ends = Ends(0.0, 1.0)
+    return Watch(
+        kind=kind,
+        name=name,
+        yes=yes,
+        rows=rows,
+        threshold=threshold(number, level),
+        since=max([start, *(day for day in (closed.get(watch), _since(set_limit)) if day is not None)]),
+        limit=None if set_limit is None else float(set_limit["share"]),
+        limit_since=_since(set_limit),
+        low=ends.low,
+        high=ends.high,
+    )
 
 
 class Ends(NamedTuple):
@@ -154,9 +178,6 @@ def _interval(yes: int, rows: int, miss: float, growth_only: bool) -> Ends:
     """Return the interval of a reference. It never changes, so it is cached."""
     limits = ShareLimits.of_reference(np.array([yes]), np.array([rows]), miss, growth_only=growth_only)
     return Ends(float(limits.low[0]), float(limits.high[0]))
-
-
-Question = tuple[str, str, int, int]
 
 
 def _leaf_questions(model: TreeModel, tree: Tree) -> list[Question]:
@@ -185,9 +206,23 @@ def _cell_questions(model: TreeModel, tree: Tree) -> list[Question]:
     return questions
 
 
-def _limits(model: TreeModel) -> Mapping[str, dict[str, str | float]]:
-    watching = Watching.objects.filter(model=model).first()
-    return {} if watching is None else watching.limits
+def _wrong_questions(promised: Mapping[str, list[int]] | None, tree: Tree) -> list[Question]:
+    """Return a question about wrong answers for each leaf, if outcomes are watched."""
+    if promised is None or tree.n_leaves < 2:
+        return []
+    return [(WRONG, str(v.id), *_wrong_of(promised, str(v.id))) for v in tree.leaves]
+
+
+def _all_wrong_question(promised: Mapping[str, list[int]] | None) -> list[Question]:
+    """Return the question about wrong answers of all leaves together, if outcomes are watched."""
+    if promised is None:
+        return []
+    return [(WRONG, "", sum(wrong for wrong, _ in promised.values()), sum(rows for _, rows in promised.values()))]
+
+
+def _wrong_of(promised: Mapping[str, list[int]], leaf: str) -> tuple[int, int]:
+    wrong, rows = promised.get(leaf, (0, 0))
+    return wrong, rows
 
 
 def _since(limit: Mapping[str, str | float] | None) -> date | None:

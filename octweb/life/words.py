@@ -6,7 +6,7 @@ import math
 from datetime import date
 
 from octweb.core.templatetags.octweb import percent, points, whole
-from octweb.life.watches import QUESTIONS, WERE, Watch
+from octweb.life.watches import QUESTIONS, WERE, WRONG, Watch
 from trainer.monitoring import rows_until_alarm
 
 MIN_DETECTABLE_CHANGE = 0.10  # a reference that cannot reveal this change of a share is called too small
@@ -23,6 +23,8 @@ def alarm_words(watch: Watch, answer: str, *, grew: bool, recent: float | None, 
     more = "more" if grew else "fewer"
     if watch.is_leaf:
         first = f"Leaf {watch.name} answers “{answer}” to {more} people than {_against(watch)}."
+    elif watch.kind == WRONG:
+        first = f"{_whose(watch)} wrong more often than {_against(watch)}."
     else:
         first = f"{watch.name} {QUESTIONS[watch.kind]} in {more} rows than {_against(watch)}."
     if recent is None or watch.allowed is None:
@@ -35,6 +37,8 @@ def past_alarm_words(watch: Watch, answer: str, *, grew: bool, then: str, recent
     more = "more" if grew else "fewer"
     if watch.is_leaf:
         first = f"Leaf {watch.name} answered “{answer}” to {more} people than {_against(watch)}"
+    elif watch.kind == WRONG:
+        first = f"{_whose(watch, past=True)} wrong more often than {_against(watch)}"
     else:
         first = f"{watch.name} {WERE[watch.kind]} in {more} rows than {_against(watch)}"
     reference = "" if watch.allowed is None else f", {percent(watch.allowed)} {_against(watch)}"
@@ -48,12 +52,24 @@ def share_words(share: float, first: date, last: date) -> str:
     return f"{percent(share)} {days}"
 
 
+def _whose(watch: Watch, *, past: bool = False) -> str:
+    """Return the leaf, or all leaves, with the verb."""
+    if watch.name:
+        return f"Leaf {watch.name} {'was' if past else 'is'}"
+    return f"The answers of all leaves together {'were' if past else 'are'}"
+
+
 def _against(watch: Watch) -> str:
-    return "allowed" if watch.limit is not None else "in training"
+    if watch.limit is not None:
+        return "allowed"
+    return "promised" if watch.kind == WRONG else "in training"
 
 
-def found_words(began: date, found_on: date, rows: int) -> str:
-    """State when a change began, and when it was found."""
+def found_words(began: date, found_on: date, rows: int, *, is_of_outcomes: bool = False) -> str:
+    """State when a change began, and when it was found. Outcomes are dated by the day on which they were due."""
+    if is_of_outcomes:
+        outcomes = "1 outcome" if rows == 1 else f"{whole(rows)} outcomes"
+        return f"Began about {day_text(began)}, by the day on which outcomes are due, found on {day_text(found_on)} after {outcomes}."
     decisions = "1 decision" if rows == 1 else f"{whole(rows)} decisions"
     return f"Began about {day_text(began)}, found on {day_text(found_on)} after {decisions}."
 
@@ -75,7 +91,14 @@ def state_words(days: int, rows: int, watches: list[Watch]) -> str:
 
 
 def rows_for_double(watch: Watch) -> float:
-    """Estimate how many rows reveal that a share has doubled. Infinite if it cannot double or has a limit."""
+    """Estimate how many rows reveal that a share has doubled. Infinite if it cannot double or has a limit.
+
+    For wrong answers: how many outcomes reveal a share twice as large as the end of the interval or the limit, or half way
+    to 1 if that is nearer.
+    """
+    if watch.kind == WRONG:
+        worse = min(2 * watch.high, (1 + watch.high) / 2)
+        return rows_until_alarm(worse, watch.high, 1, 1 / watch.threshold) if watch.high < 1 else math.inf
     share = watch.share
     if share is None or not 0 < share < 0.5 or watch.limit is not None:
         return math.inf

@@ -260,3 +260,69 @@ def test_grown_leaf_is_found_and_named_in_time():
         rows.append((first.min() + 1) * 55)
     assert right >= 19
     assert np.median(rows) == pytest.approx(624, rel=0.25)
+
+
+WRONG = np.array([0.31, 0.29, 0.36, 0.28, 0.22, 0.15])  # shares of wrong answers of leaves with SHARES
+WRONG_LEVEL = 0.001  # of the leaves, and once more of all leaves together
+
+
+def wrong_alarms(rng, days, shares_of_days, reference=2468):
+    """Return the first alarm of each leaf about its wrong answers, and of all leaves together, with 55 outcomes a day."""
+    rows = rng.multinomial(55, SHARES, size=days)
+    yes = rng.binomial(rows, shares_of_days)
+    reference_rows = rng.multinomial(reference, SHARES)
+    reference_yes = rng.binomial(reference_rows, WRONG)
+    found = []
+    for together in (False, True):
+        k, n, k0, n0 = (
+            v.sum(axis=-1, keepdims=True) if together else v for v in (yes, rows, reference_yes, reference_rows)
+        )
+        watches = len(k0)
+        limits = ShareLimits.of_reference(k0, n0, WRONG_LEVEL / watches, growth_only=True)
+        units = rows_are_units(*(np.stack([k[:, j], n[:, j] - k[:, j]], axis=1) for j in range(watches)))
+        by_row = np.repeat(units[:-1, None], watches, axis=1)
+        found.append(evidence(k, n, limits, by_row).first_alarm(np.full(watches, threshold(watches, WRONG_LEVEL))))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("icc", "years"),
+    [
+        (0.0, 15),
+        (0.05, 15),
+        pytest.param(0.0, 500, marks=pytest.mark.slow),
+        pytest.param(0.05, 500, marks=pytest.mark.slow),
+    ],
+)
+def test_kept_promises_have_hardly_an_alarm(icc, years):
+    rng = np.random.default_rng(13)
+    alarms = 0
+    for _ in range(years):
+        luck = rng.random((HORIZON_DAYS, 1))  # what the outcomes of a day have in common
+        days = beta.ppf(luck, WRONG * (1 / icc - 1), (1 - WRONG) * (1 / icc - 1)) if icc else WRONG
+        alarms += any((first >= 0).any() for first in wrong_alarms(rng, HORIZON_DAYS, days))
+    assert alarms <= years / 100
+
+
+def test_broken_promise_is_found_in_its_leaf():
+    rng = np.random.default_rng(14)
+    days = np.tile(WRONG, (200, 1))
+    days[60:, 4] = 0.44
+    delays = []
+    for _ in range(20):
+        leaves, _ = wrong_alarms(rng, 200, days)
+        assert (np.flatnonzero(leaves >= 0) == [4]).all()
+        delays.append(int(leaves[4]) - 60)
+    limit = float(ShareLimits.of_reference(np.array([92]), np.array([420]), WRONG_LEVEL / 6, growth_only=True).high[0])
+    expected = rows_until_alarm(0.44, limit, 6, WRONG_LEVEL) / (55 * SHARES[4])
+    assert 0.5 * expected < np.median(delays) <= expected
+
+
+def test_units_of_several_tables_follow_the_mean_dispersion():
+    rng = np.random.default_rng(15)
+    even = rng.multinomial(50, SHARES, size=60)
+    alike = np.array([rng.multinomial(50, rng.dirichlet(SHARES * 19)) for _ in range(60)])
+    mean = (dispersion(even) + dispersion(alike)) / 2
+    with np.errstate(invalid="ignore"):
+        assert rows_are_units(even, alike).tolist() == (mean < 1.3).tolist()
+    assert rows_are_units(even, np.zeros_like(even)).tolist() == rows_are_units(even).tolist()
