@@ -172,7 +172,7 @@ const Questionnaire = (() => {
           make("button", { class: "btn primary full" }, all === number ? "See the answer" : "Next"),
           make("button", { class: "btn full", type: "button", onclick: () => answered(f, UNKNOWN) }, "I don’t know"),
           answers.size ? make("button", { class: "btn quiet full", type: "button", onclick: () => backTo([...answers.keys()].pop()) }, "Back") : null),
-        make("p", { class: "note2" }, `${!noWay(tree.nodes[node].t, f) ? "“I don’t know” goes the way of an empty cell." : "“I don’t know” follows both ways, which may take more questions."} Your answers stay in this window.`));
+        make("p", { class: "note2" }, `${!noWay(tree.nodes[node].t, f) ? "“I don’t know” goes the way that rows with this value missing go." : "“I don’t know” follows both ways, which may take more questions."} Your answers stay in this window.`));
       return [form, given()];
     }
 

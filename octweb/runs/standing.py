@@ -81,13 +81,13 @@ def _split_counts(nodes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 def _more(run: TrainingRun, difference: float, objective: float, rows: int) -> str:
     """State how much a better tree could gain. `difference` is between bound and objective."""
     if difference <= PROVED:
-        return f"Proved: no tree of the search {_better(run.parameters)}."
+        return f"Proved: no tree that was searched {_better(run.parameters)}."
     if run.weight or not counts_rows(run.parameters):
         return f"Could be at most {percent(difference / objective, 2)} better." if objective > 0 else ""
     most = math.floor(difference * rows + ROUNDING)
     # a tree with more leaves may classify more rows correctly and still have a lower objective
     as_few = " without more leaves" if prices_leaves(run.parameters) else ""
-    return f"Could be at most {most:,} more{as_few}." if most else f"No tree of the search gets more right{as_few}."
+    return f"Could be at most {most:,} more{as_few}." if most else f"No tree that was searched gets more right{as_few}."
 
 
 def _better(parameters: Mapping[str, Any]) -> str:

@@ -430,7 +430,7 @@ def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     """Return kind, words and explanation of what is proved, without the number of wishes and their price."""
     guarantee = certificate.get("guarantee")
     gap = certificate.get("gap")
-    others = "tree of the searched space" + (" that keeps the wishes" if certificate.get("wishes") else "")
+    others = "tree that was searched" + (" and keeps the wishes" if certificate.get("wishes") else "")
     counts_costs = bool(certificate.get("costs")) or "cost" in certificate
     better = "costs less" if counts_costs else "has a better objective"
     if guarantee is None:

@@ -124,9 +124,7 @@ def test_gap_of_costs_names_the_bound_in_its_unit(request_of):
     assert claim.kind == "gap"
     assert "costs less than 12.5 EUR" in claim.explanation
     assert read_claim({"guarantee": "tree", **result.summary}).words == LEAST_COST
-    assert claim_words(result.certificate.to_json()).startswith(
-        f"{LEAST_COST}: no tree of the searched space costs less"
-    )
+    assert claim_words(result.certificate.to_json()).startswith(f"{LEAST_COST}: no tree that was searched costs less")
 
 
 def test_comparison_joins_names_of_several_cheapest_trees(model, document, owner, dataset, client):  # noqa: F811

@@ -36,7 +36,7 @@ def test_search_without_leaf_price_says_rows():
 
 def test_bound_below_one_row_proves_optimality():
     text = sentences(progress={"bound": 284.9 / 297}, tree=record(284, 13, incumbent=284 / 297))
-    assert text.endswith("No tree of the search gets more right.")
+    assert text.endswith("No tree that was searched gets more right.")
 
 
 @pytest.mark.parametrize("weighted", [{"weight": "w"}, {"parameters": {"goal": "balanced"}}])
@@ -58,7 +58,7 @@ def test_new_best_trees_of_weighted_rows_count_weight():
 
 def test_closed_gap_is_proved():
     summary = {"correct": 284, "n": 297, "leaves": 4, "objective": 0.95, "bound": 0.95}
-    assert sentences(summary=summary, finished=True).endswith("Proved: no tree of the search is better.")
+    assert sentences(summary=summary, finished=True).endswith("Proved: no tree that was searched is better.")
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_no_random_tree_exceeds_stated_bound():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"costs": "a>b=5"}, "Proved: no tree of the search costs less."),
-        ({"goal": "f1"}, "Proved: no tree of the search has a better objective."),
-        ({}, "Proved: no tree of the search is better."),
+        ({"costs": "a>b=5"}, "Proved: no tree that was searched costs less."),
+        ({"goal": "f1"}, "Proved: no tree that was searched has a better objective."),
+        ({}, "Proved: no tree that was searched is better."),
     ],
 )
 def test_proof_names_what_no_tree_does_better(parameters, words):
