@@ -109,28 +109,29 @@ def look_at(model: TreeModel, today: date) -> Look | None:
     leaves = [counts.of(w.kind, w.name) for w in watches if w.is_leaf]
     table = np.stack(leaves, axis=1) if leaves else np.zeros((counts.days, 0), np.int64)
     units = rows_are_units(table)
-    units_of = _outcome_units(watches, counts)
+    outcome_units = _outcome_units(watches, counts)
     logs: dict[str, np.ndarray] = {}
     grew: dict[str, np.ndarray] = {}
     for since in {w.since for w in watches}:
         watches_since = [w for w in watches if w.since == since]
         skipped = min(counts.days, (since - start).days)
-        by_row = np.stack([units_of.get(w.id, units)[skipped:-1] for w in watches_since], axis=1)
+        by_row = np.stack([outcome_units if w.kind == WRONG else units for w in watches_since], axis=1)[skipped:-1]
         _add_evidence(watches_since, counts, by_row, skipped, logs, grew)
     return Look(counts, start, watches, logs, grew, units, dispersion(table))
 
 
-def _outcome_units(watches: list[Watch], counts: DayCounts) -> dict[str, np.ndarray]:
-    """Return for watches of wrong answers whether each outcome is a bet, bool (days + 1,), else the day is one.
+def _outcome_units(watches: list[Watch], counts: DayCounts) -> np.ndarray:
+    """Return whether each outcome is a bet about wrong answers, bool (days + 1,), else the day is one.
 
-    The shares of wrong answers of successive days decide: in the mean over the leaves, and of all leaves together.
+    The shares of wrong answers of successive days must be as even as chance makes them, in the mean over the leaves and of
+    all leaves together. What the outcomes of a day have in common shows best in the latter, which have most rows.
     """
-    wrong = [w for w in watches if w.kind == WRONG]
-    units: dict[str, np.ndarray] = {}
-    for group in ([w for w in wrong if w.name], [w for w in wrong if not w.name]):
-        tables = [np.stack([counts.of(WRONG, w.name), counts.of(RIGHT, w.name)], axis=1) for w in group]
+    units = np.ones(counts.days + 1, bool)
+    wrong = [w.name for w in watches if w.kind == WRONG]
+    for names in ([name for name in wrong if name], [""]):
+        tables = [np.stack([counts.of(WRONG, name), counts.of(RIGHT, name)], axis=1) for name in names]
         if tables:
-            units |= dict.fromkeys((w.id for w in group), rows_are_units(*tables))
+            units &= rows_are_units(*tables)
     return units
 
 
