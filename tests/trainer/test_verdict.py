@@ -162,6 +162,15 @@ def test_verdict_of_one_leaf_names_setting(given: dict[str, Any], settings: dict
     assert "right for 75.0\u202f% of its training rows" in found.sentence
 
 
+def test_verdict_of_one_leaf_says_its_cost() -> None:
+    X = np.array([[1.0], [2.0], [2.0], [2.0]])
+    y = np.array(["a", "a", "a", "b"])
+    costs = {"costs": "b>a=5", "cost_unit": "EUR", "leaf_penalty": 0.9}
+    found = make_classifier("exact", depth=2, **costs).fit(X, y).verdict_
+    assert "always answers “b”, which costs 0.75\u202fEUR for each training row" in found.sentence
+    assert "right for" not in found.sentence
+
+
 def test_verdict_of_one_class_proposes_no_setting() -> None:
     found = make_classifier("cart", depth=2).fit(np.array([[1.0], [2.0]]), np.array(["a", "a"])).verdict_
     assert (found.kind, found.settings) == ("constant", {})

@@ -57,6 +57,37 @@ class BaseRate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CostRate:
+    """What the answers cost per row, or per unit of weight, if training minimised costs.
+
+    Parameters
+    ----------
+    unit : str
+        The unit of the costs; may be empty.
+    tree, constant : float
+        The cost of the answers of the tree, and of always giving `answer`, the cheapest answer on the training rows.
+    answer : str
+    interval : sequence of float or None
+        The 95 % interval of `tree` on unseen rows.
+    """
+
+    unit: str
+    tree: float
+    constant: float
+    answer: str
+    interval: Sequence[float] | None
+
+    @property
+    def saves(self) -> bool:
+        """Whether the answers of the tree cost less than the one answer."""
+        return self.tree < self.constant
+
+    def words(self, value: float) -> str:
+        """Return a cost with its unit."""
+        return number_text(value) + (f"{THIN}{self.unit}" if self.unit else "")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TreeVerdict:
     """The verdict on a tree: whether it is better than no tree, and the recommended next step.
 
@@ -147,6 +178,22 @@ def training_base_rate(model: ModelFile) -> BaseRate | None:
     if not root.rows:
         return None
     return BaseRate(label=model.tree.classes[most], share=root.counts[most] / root.rows, unseen=False)
+
+
+def cost_rate(model: ModelFile, *, unseen: bool) -> CostRate | None:
+    """Return what the answers cost per held-out row, or per training row; None without costs or such rows."""
+    costs = model.certificate.get("costs")
+    metrics = model.metrics.get("test" if unseen else "train") or {}
+    if not costs or "cost" not in metrics or not metrics.get("n"):
+        return None
+    weight = metrics["n"] * weight_step(model.certificate)
+    return CostRate(
+        unit=costs["unit"],
+        tree=metrics["cost"] / weight,
+        constant=metrics["constant_cost"] / weight,
+        answer=costs["best_constant"]["answer"],
+        interval=metrics.get("cost_interval"),
+    )
 
 
 def training_base_words(tree: Tree, certificate: Mapping[str, Any] | None = None) -> str:
@@ -282,7 +329,11 @@ def _judge_leaf(model: ModelFile) -> _Finding:
     answer = model.tree.classes[root.label]
     rate = base_rate(model)
     share = ""
-    if rate is not None and rate.label == answer:
+    unseen_cost = cost_rate(model, unseen=True)
+    cost = unseen_cost or cost_rate(model, unseen=False)
+    if cost is not None:
+        share = f", which costs {cost.words(cost.tree)} for each {'training' if unseen_cost is None else 'new'} row"
+    elif rate is not None and rate.label == answer:
         share = f", which is right for {points_text(rate.share)}{THIN}% of {_weight_words(model)}{'new' if rate.unseen else 'its training'} rows"
     words = f"It asks nothing and always answers “{answer}”{share}. {single_leaf.reason(model)}"
     if sum(n > 0 for n in root.counts) < 2:
@@ -337,21 +388,17 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
 
 def _judge_costs(model: ModelFile) -> _Finding:
     """Judge by the costs of the answers, which the training minimised."""
-    costs = model.certificate["costs"]
-    test = model.metrics.get("test") or {}
-    is_tested = "cost" in test and bool(test.get("n"))
-    metrics = test if is_tested else model.metrics.get("train") or {}
-    if "cost" not in metrics or not metrics.get("n"):
+    unseen = cost_rate(model, unseen=True)
+    rate = unseen or cost_rate(model, unseen=False)
+    if rate is None:
         return _Finding("unknown", "What its answers cost is not known.", "hold_out")
-    unit = f"{THIN}{costs['unit']}" if costs["unit"] else ""
-    weight = metrics["n"] * weight_step(model.certificate)
-    cost = number_text(metrics["cost"] / weight) + unit
-    constant = number_text(metrics["constant_cost"] / weight) + unit
-    answer = costs["best_constant"]["answer"]
-    compared = f"Its answers cost {cost} for each {'new' if is_tested else 'training'} row; always answering “{answer}” costs {constant}."
-    if not is_tested:
+    compared = (
+        f"Its answers cost {rate.words(rate.tree)} for each {'training' if unseen is None else 'new'} row; always answering “{rate.answer}” "
+        f"costs {rate.words(rate.constant)}."
+    )
+    if unseen is None:
         return _Finding("unknown", f"{compared} Nothing is known about new rows.", "hold_out")
-    if metrics["cost"] >= metrics["constant_cost"]:
+    if not unseen.saves:
         return _Finding("worse", f"{compared} The tree saves nothing against this one answer.", "less")
     return _open_or_good(model, compared)
 

@@ -14,11 +14,12 @@ from octweb.registry.prediction.predictions import leaf_answer
 from trainer.certificate import Evidence, Status
 from trainer.data.parsing import ColumnParsing
 from trainer.errors import TrainerError
+from trainer.evaluate.verdict import cost_rate
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.describe import headline, path_in_words, rules_text
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree, tree_from_json
-from trainer.tree.numbers import unit
+from trainer.tree.numbers import number_text, unit
 
 WARN_POINTS = 0.03  # the page warns if training accuracy exceeds unseen accuracy by more than this
 LISTED_CATEGORIES = 200
@@ -46,7 +47,7 @@ class Walk:
 
 
 def facts(model: TreeModel) -> dict[str, Any]:
-    """Return the facts at the top of the page: accuracy on unseen and on training rows, and effort of the training."""
+    """Return the facts at the top of the page: accuracy or costs on unseen and training rows, and effort of the training."""
     file = model_file(model)
     metrics = file.metrics
     certificate = file.certificate
@@ -77,9 +78,28 @@ def facts(model: TreeModel) -> dict[str, Any]:
         "correct": train.get("correct"),
         "n": train.get("n"),
         "difference": difference,
+        "cost": None if cost_rate(file, unseen=False) is None else _cost_facts(file),
         "seconds": certificate.get("seconds"),
         "training": f"{threads} {'thread' if threads == 1 else 'threads'}, {ended}",
     }
+
+
+def _cost_facts(file: ModelFile) -> list[dict[str, Any]]:
+    """Return what the answers cost on unseen and on training rows, next to the best single answer."""
+    row = "unit of weight" if file.certificate.get("weights") else "row"
+    facts = []
+    for name, rate in (("unseen", cost_rate(file, unseen=True)), ("training", cost_rate(file, unseen=False))):
+        ends = () if rate is None or rate.interval is None else rate.interval
+        facts.append(
+            {
+                "title": f"Cost per {name} {row}",
+                "cost": None if rate is None else rate.words(rate.tree),
+                "interval": " to ".join(number_text(end) for end in ends),
+                "answer": None if rate is None else rate.answer,
+                "constant": None if rate is None else rate.words(rate.constant),
+            }
+        )
+    return facts
 
 
 def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:

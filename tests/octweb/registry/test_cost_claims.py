@@ -16,6 +16,7 @@ from trainer.dossier import dossier as make_dossier
 from trainer.training.claims import LEAST_COST, claim_words, read_claim
 from trainer.training.run import TrainRequest, train
 from trainer.tree.file import from_json
+from trainer.tree.numbers import number_text
 
 pytestmark = pytest.mark.django_db
 PAGES = {
@@ -71,6 +72,16 @@ def test_performance_page_says_saving_and_interval(model, document, client, owne
     low, high = document["metrics"]["test"]["cost_interval"]
     assert low <= document["metrics"]["test"]["cost_per_row"] <= high
     assert f"{low:.3g} to {high:.3g}" in text
+
+
+def test_head_of_page_says_costs_and_not_accuracy(model, document, client, owner):
+    client.force_login(owner)
+    text = visible(client.get(f"/models/{model.pk}/").content.decode())
+    test = document["metrics"]["test"]
+    assert f"Cost per unseen row {number_text(test['cost_per_row'])} EUR" in text
+    assert f"one answer: {number_text(test['constant_cost'] / test['n'])} EUR" in text
+    assert "Cost per training row" in text
+    assert "Accuracy on unseen rows" not in text
 
 
 def test_comparison_ranks_by_cost_if_all_trees_have_the_same(model, document, owner, dataset, client):  # noqa: F811
