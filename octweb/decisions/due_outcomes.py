@@ -17,6 +17,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.page.scene import ModelScene
 from octweb.registry.prediction.recording import is_recorded
 
+KEYS_PER_QUERY = 500
 RECORDS = "records"  # takes the place of the API in counts of outcomes
 
 
@@ -48,18 +49,21 @@ def _counts(model: TreeModel, after: date, decided: date, due: date) -> Counter[
     """Return the counts of the decisions after a day up to the day `decided`, by leaf, for the day `due`."""
     times = (_end_of(after), _end_of(decided) - 1)
     entries = ChainEntry.objects.filter(model=model.pk, kind=Kind.DECISION, leaf__isnull=False, at__range=times)
-    entries = entries.order_by()
     known = ChainEntry.objects.filter(model=model.pk, kind=Kind.OUTCOME, label__isnull=False, at__lt=_end_of(due))
-    known = known.filter(about__in=entries.values("key")).order_by("number")
-    outcomes = dict(known.values_list("about", "label"))  # the last one of a decision stays
     counts: Counter[Key] = Counter()
-    for key, leaf, label in entries.values_list("key", "leaf", "label"):
-        outcome = outcomes.get(key)
-        if outcome is None:
-            kind = NO_OUTCOME
-        else:
-            kind = RIGHT if outcome == label else WRONG
-        counts[Key(str(model.pk), RECORDS, (due - EPOCH).days, kind, str(leaf))] += 1
+    rows = list(entries.order_by().values_list("key", "leaf", "label"))
+    for first in range(0, len(rows), KEYS_PER_QUERY):
+        # PostgreSQL without statistics would run a subquery for the keys again for each outcome
+        part = rows[first : first + KEYS_PER_QUERY]
+        about = known.filter(about__in=[key for key, _, _ in part]).order_by("number")
+        outcomes = dict(about.values_list("about", "label"))  # the last one of a decision stays
+        for key, leaf, label in part:
+            outcome = outcomes.get(key)
+            if outcome is None:
+                kind = NO_OUTCOME
+            else:
+                kind = RIGHT if outcome == label else WRONG
+            counts[Key(str(model.pk), RECORDS, (due - EPOCH).days, kind, str(leaf))] += 1
     return counts
 
 
