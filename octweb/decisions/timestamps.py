@@ -5,8 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-BOOLEAN, INTEGER, OCTET_STRING, OID = 0x01, 0x02, 0x04, 0x06
-TIME, SEQUENCE = 0x18, 0x30
+BOOLEAN = 0x01
+INTEGER = 0x02
+OCTET_STRING = 0x04
+OID = 0x06
+TIME = 0x18
+SEQUENCE = 0x30
 SHA256 = bytes.fromhex("0609608648016503040201")  # object identifier 2.16.840.1.101.3.4.2.1, with its tag
 TST_INFO = bytes.fromhex("2a864886f70d0109100104")  # 1.2.840.113549.1.9.16.1.4, content type of a time stamp
 GRANTED = (0, 1)  # PKIStatus: granted, and granted with modifications
@@ -82,7 +86,8 @@ def _items(content: bytes) -> list[tuple[int, bytes]]:
     items = []
     place = 0
     while place < len(content):
-        tag, size = content[place], content[place + 1]
+        tag = content[place]
+        size = content[place + 1]
         place += 2
         if size >= 128:
             digits = size - 128

@@ -53,7 +53,7 @@ class WatchSerializer(serializers.Serializer):
     outcomes = serializers.ListField(
         child=serializers.IntegerField(),
         allow_null=True,
-        help_text="known outcomes due on each day, of which `counts` were wrong answers; null for other kinds",
+        help_text="known outcomes due on each day; `counts` are the wrong answers among them; null for other kinds",
     )
     promise = serializers.ChoiceField(
         ["broken", "kept", "few outcomes", "cannot be known"],

@@ -223,7 +223,7 @@ class Asked(NamedTuple):
         return self.model if self.version is None else f"{self.model}/{self.version}"
 
 
-def _asked(environ: dict[str, Any]) -> Asked | None:
+def _read_head(environ: dict[str, Any]) -> Asked | None:
     """Return what the head of a call asks for, or None if the views must handle the call."""
     scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     path = environ.get("PATH_INFO", "")
@@ -243,7 +243,7 @@ def _asked(environ: dict[str, Any]) -> Asked | None:
 def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
     start = time.perf_counter()
     shared = environ.get(SHARED, {})
-    asked = shared.get("asked") or _asked(environ)
+    asked = shared.get("asked") or _read_head(environ)
     if asked is None:
         return None
     shared["asked"] = asked

@@ -103,7 +103,7 @@ def _complete_counts(options: Options, interrupts: Interrupts) -> None:
 
 
 def _conflict(error: ConflictError, options: Options) -> CommandError:
-    """Return the error of a conflict; print its record if JSON is asked for."""
+    """Return the error of a conflict, and print its record with `--json`."""
     if options["json"]:
         print(json.dumps({"status": INFEASIBLE, "conflict": list(error.conflict), "reason": error.reason}))
     return CommandError(error_text(error))

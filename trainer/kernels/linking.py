@@ -338,11 +338,11 @@ class _KernelLower(Lower):  # type: ignore[misc]
 
     def lower_inst(self, inst: Any) -> None:
         """Lower an instruction; leave the counts out if it assigns or deletes a borrowed variable."""
-        name = inst.target.name if isinstance(inst, ir.Assign) else inst.value if isinstance(inst, ir.Del) else None
-        if name not in self._borrowed:
+        if _variable_of(inst) not in self._borrowed:
             super().lower_inst(inst)
             return
-        counted, self.context = self.context, self._uncounted
+        counted = self.context
+        self.context = self._uncounted
         try:
             super().lower_inst(inst)
         finally:
@@ -350,6 +350,13 @@ class _KernelLower(Lower):  # type: ignore[misc]
 
     def create_cpython_wrapper(self, release_gil: bool = False) -> None:
         """Leave the entry from Python out; `_add_entry` creates it."""
+
+
+def _variable_of(inst: Any) -> str | None:
+    """Return the name of the variable that an instruction assigns or deletes."""
+    if isinstance(inst, ir.Assign):
+        return str(inst.target.name)
+    return str(inst.value) if isinstance(inst, ir.Del) else None
 
 
 def _returns(block: Any) -> bool:

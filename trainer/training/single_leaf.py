@@ -62,7 +62,8 @@ def _not_worth_it(file: ModelFile) -> str:
     weighted = settings.get("class_weight") == "balanced" or str(settings.get("negative_weight") or "1") != "1"
     unequal = certificate.get("goal") or weighted or (file.rows or {}).get("weights")
     if str(certificate.get("leaf_penalty") or "0") != "0":
-        gain, least = "improves the objective enough", ""
+        gain = "improves the objective enough"
+        least = ""
         penalty = settings.get("leaf_penalty")
         if isinstance(penalty, (int, float)) and penalty and (certificate.get("costs") or not unequal):
             gain = "saves enough cost" if certificate.get("costs") else "gets enough more rows right"

@@ -68,7 +68,7 @@ def dry_run(request: Request, model: TreeModel) -> bool:
 def tally_of_call(request: Request, model: TreeModel, api: str) -> ModelTally | None:
     """Return the counter of a call's answers.
 
-    None for a dry run, of which only the call is counted, and if the model is not approved. Raises like `dry_run`.
+    None if the model is not approved, and for a dry run: only the call itself is counted. Raises like `dry_run`.
     """
     tally = tally_of(model, api)
     if not dry_run(request, model):

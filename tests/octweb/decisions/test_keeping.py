@@ -47,13 +47,18 @@ def unerased(model):
     return ChainEntry.objects.filter(model=model.pk, kind=Kind.DECISION).exclude(payload="").count()
 
 
-def test_each_model_has_its_own_days(recorded, other, settings):
+@pytest.fixture
+def records_of_two(recorded, other, settings):
+    """Record answers of two models in turn; those of `recorded` are kept for 10 days, the others for 100."""
     settings.RECORD_KEEP_DAYS = 100
     for _ in range(3):
         record_rows(recorded, 1)
         record_rows(other, 1)
     exported()
     keep(recorded, 10)
+
+
+def test_each_model_has_its_own_days(records_of_two, recorded, other):
     assert erasing.erase_old(in_days(9)) == 0
     assert erasing.erase_old(in_days(11)) == 12
     assert (unerased(recorded), unerased(other)) == (0, 12)
@@ -66,13 +71,7 @@ def test_each_model_has_its_own_days(recorded, other, settings):
     assert check_decisions.check([json.dumps(line) for line in exported()]) == []
 
 
-def test_shorter_days_of_one_model_excuse_no_gap_in_another(recorded, other, settings):
-    settings.RECORD_KEEP_DAYS = 100
-    for _ in range(3):
-        record_rows(recorded, 1)
-        record_rows(other, 1)
-    exported()
-    keep(recorded, 10)
+def test_shorter_days_of_one_model_excuse_no_gap_in_another(records_of_two, recorded, other):
     erasing.erase_old(in_days(11))
     victim = ChainEntry.objects.filter(model=other.pk, kind=Kind.DECISION)[5]
     ChainEntry.objects.filter(pk=victim.pk).update(payload="", salt="", subject="", leaf=None, label=None)

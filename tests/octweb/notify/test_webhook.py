@@ -132,6 +132,7 @@ def test_bad_server_ends_within_the_deadline(serve, scheme, answer, reads, words
 
 
 def test_one_informational_response_is_skipped(serve):
+    """A message that is not delivered raises Undelivered."""
     server = serve(once(b"HTTP/1.1 100 Continue\r\n\r\n" + OK))
     send(f"http://127.0.0.1:{server.port}/", "secret", ENVELOPE)
 

@@ -29,7 +29,7 @@ COLUMNS = ("a", "b", "c", "colour")
 
 
 def random_wishes(rng: np.random.Generator, counts: Counts, number: int) -> list[str]:
-    """Return random wishes about counted questions, many of which contradict each other."""
+    """Return random wishes about counted questions; many contradict each other."""
     settings = counted_settings({}, asked=counts.questions.asked, depth=counts.depth)
     # private names, for the questions in their grammar
     questions = _CountedQuestions(counts, _problem_of(counts, settings))

@@ -27,7 +27,8 @@ class SetCounting(Counting):
     """
 
     def __init__(self, space: ProofSpace, sets: CountedSets, unit: int, leaf: int) -> None:
-        classes, self.questions = space.classes, space.X.shape[1]
+        classes = space.classes
+        self.questions = space.X.shape[1]
         if int(space.weights.sum()) >= MOST_WEIGHT:
             raise NoProof("the counts add up to 2^53 or more")
         self.space = space
