@@ -63,8 +63,8 @@ INTRODUCTIONS = {
     )
 }
 COMMON = ("`time_limit` ", "`stop` ", "`timeout` ")  # arguments that the head of the page explains
-# an argument or a result with a shorter description says no more than its name, its type and the summary of the call
-MIN_WORDS = 7
+MIN_WORDS = 12  # arguments and results with a shorter description are left to `help()`
+MIN_MEMBER_WORDS = 7  # members with a shorter description are only named
 # the errors of a call are in its docstring; each module of the page explains its exceptions
 SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields "}
 # texts of plain values, which have no docstring
@@ -97,7 +97,7 @@ same = octweb.load("iris.json")
 same.verify(X, y)  # a finding for each claim, by the independent checker
 ```
 
-Editors and `help()` show all arguments with types and errors; this page leaves out those that their name explains. `time_limit` and `timeout` are in seconds, by default
+`help()` and editors show all arguments with types and errors. `time_limit` and `timeout` are in seconds, by default
 without limit. After `time_limit`, prices that are not proved are lower bounds. `stop` is a function without arguments that returns True to end the search.
 """
 
@@ -195,8 +195,16 @@ def member_entries(cls: type) -> dict[str, list[str]]:
 
 
 def members(cls: type) -> list[str]:
-    """Return the lines about the members of a class on the page."""
-    return [line for lines in member_entries(cls).values() for line in lines]
+    """Return the lines about the members of a class on the page; the last line only names those that need no words."""
+    entries = member_entries(cls)
+    named = [lines[0].split("`")[1] for lines in entries.values() if _is_plain(lines)]
+    explained = [line for lines in entries.values() if not _is_plain(lines) for line in lines]
+    return [*explained, "- Also: " + ", ".join(f"`{name}`" for name in named) + "."] if named else explained
+
+
+def _is_plain(lines: list[str]) -> bool:
+    """Return whether the name of a member says as much as its description."""
+    return len(lines) == 1 and len(lines[0].partition("`: ")[2].split()) < MIN_MEMBER_WORDS
 
 
 def _member(call: str, text: str) -> str:

@@ -104,7 +104,7 @@ def test_new_method_appears_in_form_api_docs_and_python(changed):
     assert "constraint in the form: True" in said
     assert "in the summary: True" in said
     assert "constraint in the API: True" in said
-    assert "`leaf_penalty`" in (pages / "majority.md").read_text()
+    assert "(parameters.md)" in (pages / "majority.md").read_text()
     assert "Paper: folklore." in (pages / "majority.md").read_text()
     assert "<svg" in (pages / "trees" / "majority.svg").read_text()
     assert "MajorityClassifier" in said

@@ -42,10 +42,13 @@ def test_page_of_shared_parameters_is_of_today():
 
 def test_each_parameter_is_explained_once_or_on_the_shared_page():
     shared = (DOCS / "methods" / SHARED_PAGE).read_text(encoding="utf-8")
-    assert all(row in shared for row in shared_rows())
+    rows = shared_rows()
+    assert all(row in shared for row in rows)
     for method in METHODS:
         page = (DOCS / "methods" / f"{method.id}.md").read_text(encoding="utf-8")
-        assert [p.name for p in method.parameters if f"`{p.name}`" not in page] == []
+        elsewhere = [row for row, ids in rows.items() if method.id in ids]
+        rest = [p.name for p in method.parameters if f"| `{p.name}` |" not in page]
+        assert [name for name in rest if not any(row.startswith(f"| `{name}` |") for row in elsewhere)] == []
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)

@@ -1,7 +1,7 @@
 """Generate parameter tables and tree pictures of the methods' pages.
 
 `manage.py methods --write FOLDER` puts them between the marks of each page FOLDER/<method>.md. FOLDER/parameters.md has
-the parameters that are the same in several methods; the page of a method only names them. The tree is a model file, FOLDER/trees/<method>.json, and its picture is drawn beside it. A test fails if a page or a picture is stale.
+the parameters that are the same in several methods, with these methods. The tree is a model file, FOLDER/trees/<method>.json, and its picture is drawn beside it. A test fails if a page or a picture is stale.
 """
 
 from __future__ import annotations
@@ -65,14 +65,13 @@ def shared_rows() -> dict[str, list[str]]:
 
 
 def parameter_table(method: Method) -> str:
-    """Return a Markdown table of the method's own parameters, and the names of the shared ones."""
+    """Return a Markdown table of the method's own parameters, and a link to the shared ones."""
     shared = shared_rows()
-    rows = {_row(parameter): parameter for parameter in method.parameters}
+    rows = [_row(parameter) for parameter in method.parameters]
     own = [row for row in rows if row not in shared]
     lines = ["| name | default | allowed | meaning |", "|---|---|---|---|", *own, ""] if own else []
-    named = [f"`{parameter.name}`" for row, parameter in rows.items() if row in shared]
-    if named:
-        lines += [f"[Shared parameters]({SHARED_PAGE}): {', '.join(named)}."]
+    if len(own) < len(rows):
+        lines += [f"Further parameters: [those of several methods]({SHARED_PAGE})."]
     return "\n".join(lines)
 
 

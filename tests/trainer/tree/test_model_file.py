@@ -7,7 +7,6 @@ import copy
 import json
 import math
 import os
-import re
 from pathlib import Path
 
 import numpy as np
@@ -224,11 +223,7 @@ def test_model_that_violates_its_schema_is_not_written(tmp_path):
 
 
 def test_the_documented_example_is_a_valid_model():
-    text = (ROOT / "docs" / "model-file.md").read_text(encoding="utf-8")
-    examples = re.findall(r"```json\n(.*?)```", text, flags=re.DOTALL)
-    models = [json.loads(example) for example in examples if '"octweb-tree"' in example]
-    assert len(models) == 1
-    tree = from_json(models[0]).tree
+    tree = read_model(ROOT / "docs" / "example-model.json").tree
     kinds = {v.split.kind for v in tree.branches}
     assert kinds == {"threshold", "interval", "subset", "linear"}
     for v in tree.branches:
