@@ -146,7 +146,9 @@ def run(options: argparse.Namespace) -> list[dict]:
 def summary(results: list[dict]) -> str:
     """Return a table of means, and how often the bars are met."""
     frame = pd.DataFrame(results)
-    means = frame.groupby(["table", "method"]).agg(accuracy=("accuracy", "mean"), leaves=("leaves", "mean"), seconds=("seconds", "mean"))  # fmt: skip
+    means = frame.groupby(["table", "method"]).agg(
+        accuracy=("accuracy", "mean"), leaves=("leaves", "mean"), seconds=("seconds", "mean")
+    )
     lines = ["| table | rows × columns, classes | local-search | leaves | s | cart | leaves | bivariate | leaves | forest |", "|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     better = 0
     near = 0

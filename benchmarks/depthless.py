@@ -94,9 +94,20 @@ def proof_text(X: np.ndarray, y: np.ndarray, penalty: str, cost: float, limit: f
     if len(proof.steps) > MOST_CHECKED_STEPS:
         return f"{len(proof.steps)}, {written:.2f}, not checked"
     space = ProofSpace(
-        "questions", X > 0, y, np.ones(len(y), np.int64), classes, min(X.shape[1], len(y) - 1), leaf, 1, None,
-        np.ones(X.shape[1], bool), None, "rows", any_depth=True,
-    )  # fmt: skip
+        "questions",
+        X > 0,
+        y,
+        np.ones(len(y), np.int64),
+        classes,
+        min(X.shape[1], len(y) - 1),
+        leaf,
+        1,
+        None,
+        np.ones(X.shape[1], bool),
+        None,
+        "rows",
+        any_depth=True,
+    )
     header = {"format": "octweb-proof", "version": 9, "rows": "rows", "scale": proof.scale, "goal": proof.goal}
     began = time.process_time()
     proved = check_proof(iter(list(enumerate([header, *proof.steps]))), space).cost

@@ -96,7 +96,10 @@ def main() -> None:
             penalty = Fraction(str(row["lambda"]))
             cpu = time.process_time()
             wall = time.perf_counter()
-            solution = solve_binary(BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=int(row["depth"]), leaf_cost=penalty * len(y)), limits=SearchLimits(time_limit=options.limit))  # fmt: skip
+            solution = solve_binary(
+                BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=int(row["depth"]), leaf_cost=penalty * len(y)),
+                limits=SearchLimits(time_limit=options.limit),
+            )
             cpu = time.process_time() - cpu
             wall = time.perf_counter() - wall
             objective = float(1 - solution.cost / len(y))

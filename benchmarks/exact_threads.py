@@ -50,7 +50,10 @@ def solve_timed(name: str, depth: int, threads: int, limit: float) -> tuple[Exac
     try:
         began = time.thread_time()
         wall = time.perf_counter()
-        solution = solve_binary(BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(len(y), 1000)), limits=SearchLimits(threads=threads, time_limit=limit))  # fmt: skip
+        solution = solve_binary(
+            BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(len(y), 1000)),
+            limits=SearchLimits(threads=threads, time_limit=limit),
+        )
         return solution, time.thread_time() - began + max(workers, default=0.0), time.perf_counter() - wall
     finally:
         threading.Thread.run = run  # type: ignore[method-assign]

@@ -165,9 +165,17 @@ def watch_run(
     # If the process got less than nine tenths of a processor, other work delayed it.
     late = processor > allowed or (after > allowed and processor > 0.9 * after)
     return Seen(
-        method=method, shape=shape, kind=kind, begin=round(begun - started, 2), wall=round(ended - begun, 2),
-        after=round(after, 2), processor=round(processor, 2), allowed=allowed, ended=word, kept=not late and not word.startswith("failed"),
-    )  # fmt: skip
+        method=method,
+        shape=shape,
+        kind=kind,
+        begin=round(begun - started, 2),
+        wall=round(ended - begun, 2),
+        after=round(after, 2),
+        processor=round(processor, 2),
+        allowed=allowed,
+        ended=word,
+        kept=not late and not word.startswith("failed"),
+    )
 
 
 def _begin(progress: Path, now: float) -> float | None:
@@ -204,9 +212,14 @@ def runs(arguments: argparse.Namespace) -> Iterator[Seen]:
             for method in arguments.method or [m.id for m in METHODS]:
                 for kind in [arguments.only] if arguments.only else ["limit", "term"]:
                     yield watch_run(
-                        method, shape, data, folder, limit=arguments.limit if kind == "limit" else 1.0, kind=kind,
+                        method,
+                        shape,
+                        data,
+                        folder,
+                        limit=arguments.limit if kind == "limit" else 1.0,
+                        kind=kind,
                         options=arguments.option,
-                    )  # fmt: skip
+                    )
 
 
 def main() -> int:

@@ -402,9 +402,14 @@ def main() -> int:
                 continue
             techniques = VARIANTS[variant]
             record = about | solve(
-                folder, case, techniques, options.solver, options.limit, processor=options.processor,
+                folder,
+                case,
+                techniques,
+                options.solver,
+                options.limit,
+                processor=options.processor,
                 first="none" if variant in WITHOUT_FIRST else "cart",
-            )  # fmt: skip
+            )
             with open_results(options.results, "at") as lines:
                 lines.write(json.dumps(record) + "\n")
     if brief:

@@ -85,10 +85,15 @@ def strongtree(folder: Path, options: argparse.Namespace) -> Counter[str]:
     names = {path.name.removesuffix("_enc.csv.gz") for path in (folder / "encoded").glob("*_enc.csv.gz")}
     with (folder / "published" / "strongtree_results.csv").open() as lines:
         rows = [
-            r for r in csv.DictReader(lines)
-            if r["approach"] in SAME and r["status"] == "2" and r["depth"] in options.depths and r["dataset"] in names
-            and Fraction(r["lambda"]) < 1 and int(r["nrow"]) <= options.rows
-        ]  # fmt: skip
+            r
+            for r in csv.DictReader(lines)
+            if r["approach"] in SAME
+            and r["status"] == "2"
+            and r["depth"] in options.depths
+            and r["dataset"] in names
+            and Fraction(r["lambda"]) < 1
+            and int(r["nrow"]) <= options.rows
+        ]
     for r in rows if options.full else rows[:: max(1, len(rows) // options.sample)]:
         X, y = load(folder, r["dataset"])
         seed = SEEDS[int(r["sample"]) - 1]

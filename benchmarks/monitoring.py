@@ -159,10 +159,14 @@ def main() -> None:
                 )
     print("rows a day, reference, icc, day of change: expected; median and 90 % of rows until the alarm; days; found")
     for setting, by_row in (
-        (Setting(55, 2468, 0.0, 0), True), (Setting(55, 2468, 0.0, 180), None), (Setting(200, 2468, 0.0, 0), True),
-        (Setting(10, 2468, 0.0, 0), True), (Setting(55, 600, 0.0, 0), True), (Setting(55, 150, 0.0, 0), True),
+        (Setting(55, 2468, 0.0, 0), True),
+        (Setting(55, 2468, 0.0, 180), None),
+        (Setting(200, 2468, 0.0, 0), True),
+        (Setting(10, 2468, 0.0, 0), True),
+        (Setting(55, 600, 0.0, 0), True),
+        (Setting(55, 150, 0.0, 0), True),
         (Setting(55, 2468, 0.05, 0), False),
-    ):  # fmt: skip
+    ):
         limit = ShareLimits.of_reference(
             np.array([round(SHARES[GROWN] * setting.reference)]), np.array([setting.reference]), LEVEL / len(SHARES)
         )

@@ -117,7 +117,7 @@ def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
             f"| {name} | {case.depth} | {case.penalty} | {solve['seconds']:.3f} | {min(other['seconds'], options.limit):.2f} | "
             f"{solve['value']:.2f} | {other['value']:.2f} | {other['gap']:.3f} | {solve['seconds'] / min(other['seconds'], options.limit):.4f} |",
             flush=True,
-        )  # fmt: skip
+        )
         if options.results:
             with options.results.open("a") as lines:
                 lines.write(json.dumps(record) + "\n")

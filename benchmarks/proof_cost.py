@@ -74,9 +74,21 @@ def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most
     X = problem.binary.bits(problem.table) > 0
     one = np.ones(problem.n, np.int64)
     space = ProofSpace(
-        "questions", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, np.ones(X.shape[1], bool), None, "",
-        columns=np.array([f.column for f in problem.binary.features]), max_columns=most,
-    )  # fmt: skip
+        "questions",
+        X,
+        problem.y,
+        one,
+        problem.n_classes,
+        depth,
+        problem.kappa,
+        1,
+        None,
+        np.ones(X.shape[1], bool),
+        None,
+        "",
+        columns=np.array([f.column for f in problem.binary.features]),
+        max_columns=most,
+    )
 
     def solve() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
         solution = method.solve(problem, settings, Monitor(limits_of(settings)))

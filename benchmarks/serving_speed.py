@@ -152,9 +152,13 @@ def running(
     """Run a server pinned to core 0, yield its process when it is ready, and stop it at the end."""
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            ["taskset", "-c", "0", *command], env=environment, cwd=cwd, stdout=stream, stderr=stream,
+            ["taskset", "-c", "0", *command],
+            env=environment,
+            cwd=cwd,
+            stdout=stream,
+            stderr=stream,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             for _ in range(600):
                 if process.poll() is not None:
@@ -237,9 +241,13 @@ def prepare(folder: Path, setup: str = SETUP) -> tuple[dict[str, str], dict[str,
     (folder / "data").mkdir(exist_ok=True)
     subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environment, cwd=ROOT, check=True)
     process = subprocess.run(
-        [sys.executable, "-c", setup, str(ROOT), str(document)], env=environment, cwd=ROOT, check=True,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", setup, str(ROOT), str(document)],
+        env=environment,
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return environment, json.loads(process.stdout.splitlines()[-1])
 
 
@@ -307,9 +315,12 @@ def main() -> None:
     parser.add_argument("--rows", default="1,1000")
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument(
-        "--worker-class", nargs="+", default=["octweb.core.gunicorn_worker.Worker"], metavar="CLASS",
+        "--worker-class",
+        nargs="+",
+        default=["octweb.core.gunicorn_worker.Worker"],
+        metavar="CLASS",
         help="of octweb; with gthread besides, both take turns",
-    )  # fmt: skip
+    )
     parser.add_argument("--threads", type=int, default=8, help="threads of octweb's one worker, as `make run` has them")
     options = parser.parse_args()
     if not shutil.which("wrk") or not shutil.which("taskset"):

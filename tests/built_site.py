@@ -40,6 +40,10 @@ def _build(folder: Path) -> str:
     nowhere = {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(
         [PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
-        cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | nowhere,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return (built.stdout + built.stderr or "mkdocs failed") if built.returncode else ""

@@ -139,9 +139,11 @@ class Hosts(Site):
         (folder / "web").mkdir()
         super().__init__(folder / "web", workers)
         self.environment |= {
-            "DATABASE_URL": database, "OCTWEB_FILES": f"s3://{BUCKET}/files", "OCTWEB_S3_ENDPOINT": bucket,
+            "DATABASE_URL": database,
+            "OCTWEB_FILES": f"s3://{BUCKET}/files",
+            "OCTWEB_S3_ENDPOINT": bucket,
             "OCTWEB_SECRET_KEY": "the same on every host, as the page on deployment says",
-        } | KEYS  # fmt: skip
+        } | KEYS
         self.root = folder
         self.hosts = []
         for number in range(1, workers + 1):
@@ -272,9 +274,11 @@ def served(site: Hosts) -> list[str]:
         if status != 200:
             raise Broken(f"the web host answers {status} for {path or 'the model'}")
     status, job = site.call(
-        "POST", "/api/v1/predictions/", multipart({"model": model["id"]}, small_csv() if model["method"] == "cart" else hard_csv()),
+        "POST",
+        "/api/v1/predictions/",
+        multipart({"model": model["id"]}, small_csv() if model["method"] == "cart" else hard_csv()),
         Content_Type="multipart/form-data; boundary=octweb-torture",
-    )  # fmt: skip
+    )
     if status != 201:
         raise Broken(f"a prediction of a file is refused: {status} {job}")
     where = f"/api/v1/predictions/{job['id']}/"

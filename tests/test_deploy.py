@@ -204,8 +204,14 @@ def test_the_chart_is_valid_kubernetes():
         if kind != "ScaledObject":  # its schema is KEDA's own
             kubernetes_validate.validate(found, "1.31", strict=True)
     assert {kind for kind, _ in objects} == {
-        "ConfigMap", "Job", "StatefulSet", "Service", "Ingress", "Deployment", "ScaledObject",
-    }  # fmt: skip
+        "ConfigMap",
+        "Job",
+        "StatefulSet",
+        "Service",
+        "Ingress",
+        "Deployment",
+        "ScaledObject",
+    }
     assert "replicas" not in objects["Deployment", "trees-worker"]["spec"]  # KEDA sets them
     plain = render_chart()
     assert plain["Deployment", "trees-worker"]["spec"]["replicas"] == 2

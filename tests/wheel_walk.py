@@ -112,8 +112,13 @@ class Walk:
     def run(self, *command: str | Path, cwd: Path | None = None, **more: str) -> str:
         """Return the output of a command. Raises Broken with the end of its output if it fails."""
         process = subprocess.run(
-            [str(part) for part in command], cwd=cwd or self.work, env=self.environment | more, capture_output=True, text=True, timeout=PATIENCE,
-        )  # fmt: skip
+            [str(part) for part in command],
+            cwd=cwd or self.work,
+            env=self.environment | more,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
         if process.returncode:
             raise Broken(
                 f"{' '.join(map(str, command))}: status {process.returncode}\n{(process.stdout + process.stderr)[-3000:]}"
@@ -203,8 +208,12 @@ class Walk:
         with log.open("wb") as stream:
             process = subprocess.Popen(
                 [str(self.bin / "octweb"), "serve", "--data", "site", "--port", str(port)],
-                cwd=self.work, env=self.environment, stdout=stream, stderr=stream, start_new_session=True,
-            )  # fmt: skip
+                cwd=self.work,
+                env=self.environment,
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,
+            )
         self.process = process
         try:
             yield port, log

@@ -69,9 +69,12 @@ class NewComparisonSerializer(BodySerializer):
     """Time limit of the search."""
 
     seconds = serializers.IntegerField(
-        required=False, default=None, allow_null=True, min_value=1,
+        required=False,
+        default=None,
+        allow_null=True,
+        min_value=1,
         help_text="the longest time of the search, at most the server's limit; 60 if it is not given",
-    )  # fmt: skip
+    )
 
 
 NOT_COMPARED = "This tree has not been compared yet. Start a comparison first: POST to /api/v1/models/ID/comparison/."

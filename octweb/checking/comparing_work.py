@@ -91,7 +91,13 @@ class ComparisonSupervisor(ResultSupervisor):
         status = RunStatus.CANCELLED if comparison["stopped"] else RunStatus.SUCCEEDED
         with transaction.atomic():
             audit.record(
-                "compared", job.model, by=job.owner, verdict=comparison["verdict"], rows=comparison["n"],
-                mistakes=comparison["mistakes"], best_mistakes=comparison["best_mistakes"], least_mistakes=comparison["least_mistakes"],
-            )  # fmt: skip
+                "compared",
+                job.model,
+                by=job.owner,
+                verdict=comparison["verdict"],
+                rows=comparison["n"],
+                mistakes=comparison["mistakes"],
+                best_mistakes=comparison["best_mistakes"],
+                least_mistakes=comparison["least_mistakes"],
+            )
             self.end(status, summary=comparison | self.noted(), log=self._log(child))

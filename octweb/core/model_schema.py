@@ -124,16 +124,21 @@ def components() -> dict[str, Schema]:
     column = converted["ModelColumn"]
     used = {"type": "boolean", "description": "whether the tree asks the column"}
     converted["UsedColumn"] = column | {"properties": column["properties"] | {"used": used}}
-    return dict(sorted(
-        (converted | {
-            "Certificate": of_dataclass(Certificate),
-            "SearchProgress": of_dataclass(Progress),
-            "TrainRecord": _train_record(),
-            "Metrics": METRICS,
-            "MeasuredRows": MEASURED_ROWS,
-            "Figure": FIGURE,
-        }).items()
-    ))  # fmt: skip
+    return dict(
+        sorted(
+            (
+                converted
+                | {
+                    "Certificate": of_dataclass(Certificate),
+                    "SearchProgress": of_dataclass(Progress),
+                    "TrainRecord": _train_record(),
+                    "Metrics": METRICS,
+                    "MeasuredRows": MEASURED_ROWS,
+                    "Figure": FIGURE,
+                }
+            ).items()
+        )
+    )
 
 
 def _train_record() -> Schema:

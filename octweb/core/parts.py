@@ -35,9 +35,14 @@ class ServicePart:
         """Start the process in its own session. Ctrl-C then reaches only the parent, which ends all parts in order."""
         out = subprocess.DEVNULL if quiet else None
         self.process = subprocess.Popen(  # noqa: S603
-            self.command, cwd=settings.BASE_DIR, env=self.environment, start_new_session=True,
-            stdout=out, stderr=out, preexec_fn=_end_with(os.getpid()),
-        )  # fmt: skip
+            self.command,
+            cwd=settings.BASE_DIR,
+            env=self.environment,
+            start_new_session=True,
+            stdout=out,
+            stderr=out,
+            preexec_fn=_end_with(os.getpid()),
+        )
 
     def may_start(self, now: float) -> bool:
         """Count a restart, and return whether it is allowed."""

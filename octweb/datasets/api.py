@@ -13,7 +13,7 @@ from drf_spectacular.utils import (
     OpenApiTypes,
     extend_schema,
     extend_schema_view,
-)  # fmt: skip
+)
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
@@ -220,11 +220,13 @@ class DatasetViewSet(
         responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 422, 429),
         parameters=[
             OpenApiParameter(
-                "as", str, enum=["text", "read"],
+                "as",
+                str,
+                enum=["text", "read"],
                 description="read: every cell as it was read; otherwise texts that a spreadsheet would take for formulas get an apostrophe",
             )
         ],
-    )  # fmt: skip
+    )
     @action(detail=True, methods=["get"], pagination_class=None)
     def download(self, request: Request, pk: str) -> StreamingHttpResponse:
         dataset = self.get_object()

@@ -176,9 +176,14 @@ def moved_choices(post: QueryDict, before: list[str], names: list[str]) -> Query
 def findings_card(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the findings of the intake report for a page, each with value and label of its button."""
     return [
-        {**own, "title": FINDING_TITLES.get(own["kind"], own["kind"]), "value": json.dumps(own["mend"]), "button": _button(own["mend"])}
+        {
+            **own,
+            "title": FINDING_TITLES.get(own["kind"], own["kind"]),
+            "value": json.dumps(own["mend"]),
+            "button": _button(own["mend"]),
+        }
         for own in findings
-    ]  # fmt: skip
+    ]
 
 
 def _button(mend: Mapping[str, Any]) -> str:

@@ -229,11 +229,17 @@ def _outlook(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict
     except DataError as error:
         return record | {"refusal": str(error)} | _checks(raw, target, choice, reading, None)
     table, labels, report = built
-    return record | _checks(raw, target, choice, reading, built) | {
-        "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema),
-        "class_rows": [[label, int(rows)] for label, rows in zip(labels.classes, labels.counts(), strict=True)],
-        "notes": replace(report, reading_notes=()).notes,  # the notes about parsing are shown elsewhere
-    }  # fmt: skip
+    return (
+        record
+        | _checks(raw, target, choice, reading, built)
+        | {
+            "rows_kept": len(table),
+            "classes": len(labels.classes),
+            "features": len(table.schema),
+            "class_rows": [[label, int(rows)] for label, rows in zip(labels.classes, labels.counts(), strict=True)],
+            "notes": replace(report, reading_notes=()).notes,  # the notes about parsing are shown elsewhere
+        }
+    )
 
 
 def _checks(

@@ -33,7 +33,7 @@ from octweb.datasets.forms import (
     reading_of,
     seen_mark,
     with_remedy,
-)  # fmt: skip
+)
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Upload
 from trainer.data.build import useless_columns

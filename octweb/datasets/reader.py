@@ -48,9 +48,11 @@ _reads_in_progress = 0
 def limits() -> ReadLimits:
     """Return this server's limits on a file."""
     return ReadLimits(
-        rows=settings.MAX_ROWS, columns=settings.MAX_COLUMNS, bytes=settings.MAX_UPLOAD_BYTES,
+        rows=settings.MAX_ROWS,
+        columns=settings.MAX_COLUMNS,
+        bytes=settings.MAX_UPLOAD_BYTES,
         unpacked_bytes=settings.MAX_UNPACKED_BYTES,
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -229,17 +231,30 @@ def _acquire_reader_slot() -> Iterator[None]:
 
 def _in_child(request: dict[str, Any], folder: Path, more: Mapping[str, str] | None = None) -> dict[str, Any]:
     (folder / intake.REQUEST).write_text(json.dumps(request), encoding="utf-8")
-    environment = environment_of_child() | dict(more or {}) | {
-        intake.MEMORY: str(settings.MAX_READING_BYTES),
-        # with one thread and the system allocator, the process reserves no more memory than it uses, and the limit
-        # applies to that
-        "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "262144", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
+    environment = (
+        environment_of_child()
+        | dict(more or {})
+        | {
+            intake.MEMORY: str(settings.MAX_READING_BYTES),
+            # with one thread and the system allocator, the process reserves no more memory than it uses, and the limit
+            # applies to that
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "MALLOC_ARENA_MAX": "1",
+            "MALLOC_MMAP_THRESHOLD_": "262144",
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+    )
     command = [sys.executable, "-m", "octweb.datasets.intake", str(folder)]
     process = subprocess.Popen(  # noqa: S603
-        command, cwd=settings.BASE_DIR, env=environment, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        command,
+        cwd=settings.BASE_DIR,
+        env=environment,
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         process.wait(settings.MAX_READING_SECONDS)
     except subprocess.TimeoutExpired:

@@ -101,31 +101,39 @@ class NewDatasetSerializer(BodySerializer):
         required=False, default="", allow_blank=True, max_length=20, help_text="comma, point, space, apostrophe or none"
     )
     missing_words = StrictTextField(
-        required=False, default="", allow_blank=True,
+        required=False,
+        default="",
+        allow_blank=True,
         help_text='JSON, words that mean that a cell is empty: ["unknown"] or {"column": ["unknown"]}',
-    )  # fmt: skip
+    )
     skip_top = serializers.IntegerField(required=False, min_value=0, max_value=9999, help_text="lines above the table")
     skip_bottom = serializers.IntegerField(
         required=False, min_value=0, max_value=9999, help_text="lines below the table"
     )
     kinds = StrictTextField(
-        required=False, default="", allow_blank=True,
+        required=False,
+        default="",
+        allow_blank=True,
         help_text='JSON: {"column": "categorical"}; also number:,. or date:dd/mm/yyyy and the like',
-    )  # fmt: skip
+    )
     special = StrictTextField(
         required=False, default="", allow_blank=True, help_text='JSON, values that are codes: {"column": [-7, -8]}'
     )
     merge = StrictTextField(
-        required=False, default="", allow_blank=True,
+        required=False,
+        default="",
+        allow_blank=True,
         help_text='JSON, columns in which all spellings of a value are read as the most frequent one: ["label"]',
-    )  # fmt: skip
+    )
     ignore = StrictTextField(
         required=False, default="", allow_blank=True, help_text='JSON, columns to leave out: ["id"]'
     )
     unknown = StrictTextField(
-        required=False, default="", allow_blank=True,
+        required=False,
+        default="",
+        allow_blank=True,
         help_text='what predictions do with a category that training did not have: warn, branch or refuse, or JSON by column: {"town": "refuse"}',
-    )  # fmt: skip
+    )
 
     def validate_unknown(self, text: str) -> dict[str, UnknownPolicy]:
         words = {EVERY: text}

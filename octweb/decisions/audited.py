@@ -238,9 +238,10 @@ def _wrong_copies(entry: _Entry, payload: dict[str, Any]) -> list[str]:
         is_decision
         and (entry.key.replace("-", ""), entry.at, entry.seq) == (get("id", "").replace("-", ""), get("at"), get("seq"))
         and (entry.leaf, entry.label, entry.subject) == (get("leaf"), get("label"), get("subject"))
-        and entry.about is None and entry.kind == get("kind")
+        and entry.about is None
+        and entry.kind == get("kind")
         and (_hex(entry.model), _hex(entry.stream)) == (_hex(get("model")), _hex(get("stream")))
-    ):  # fmt: skip
+    ):
         return []  # the usual case, in a quarter of the time
     names = {"key": "id", "about": "decision"} | {name: name for name in COPIES}
     if not is_decision:
@@ -290,8 +291,11 @@ def _wrong_members(block: Block, records: list[_Checked], expected: dict[str, An
     expected |= {"records": len(records), "streams": stream_ranges(records)}
     wrong = [name for name, value in expected.items() if header[name] != value]
     if (block.number, block.first, block.records, block.last_at) != (
-        header["number"], header["first"], header["records"], header["last_at"],
-    ):  # fmt: skip
+        header["number"],
+        header["first"],
+        header["records"],
+        header["last_at"],
+    ):
         wrong.append("columns")
     if records and header["root"] != _root(records):
         wrong.append("root")

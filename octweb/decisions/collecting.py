@@ -338,8 +338,16 @@ def sign(head: DecisionHead, block: Block, day: str) -> None:
     public = key.public_key().public_bytes_raw().hex()
     records = block.first + block.records - 1
     audit.record(
-        SEALED, block, by=None, day=day, block=block.number, sha256=block.digest, records=records, signature=signature, key=public
-    )  # fmt: skip
+        SEALED,
+        block,
+        by=None,
+        day=day,
+        block=block.number,
+        sha256=block.digest,
+        records=records,
+        signature=signature,
+        key=public,
+    )
     head.signed = block.number
 
 

@@ -42,9 +42,11 @@ class TextsSerializer(BodySerializer):
 
     ends = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
     groups = serializers.ListField(
-        child=serializers.CharField(max_length=300), required=False, max_length=actions.MAX_GROUPS,
+        child=serializers.CharField(max_length=300),
+        required=False,
+        max_length=actions.MAX_GROUPS,
         help_text="further columns to group the rows by",
-    )  # fmt: skip
+    )
 
     def get_fields(self) -> dict[str, Any]:
         """Return the fields, with one for each text of the owner."""

@@ -77,9 +77,19 @@ def start(
     with transaction.atomic():
         check_waiting(Candidate, owner)
         experiment = Experiment.objects.create(
-            owner=owner, dataset=dataset, folds=folds, seed=seed, test_share=share, nested=pairs, time_limit=time_limit,
-            group=group, time=time, weight=weight, skipped=[] if requested else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
-        )  # fmt: skip
+            owner=owner,
+            dataset=dataset,
+            folds=folds,
+            seed=seed,
+            test_share=share,
+            nested=pairs,
+            time_limit=time_limit,
+            group=group,
+            time=time,
+            weight=weight,
+            skipped=[] if requested else list(planned.skipped),
+            name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
+        )
         for number, (method, parameters) in enumerate(checked):
             _queue(experiment, number, method, parameters)
     return experiment
@@ -152,10 +162,16 @@ def retrain(candidate: Candidate, *, owner: Any) -> TrainingRun:
     if not candidate.is_done:
         raise Conflict("This candidate is not done. Wait until all its folds are done.")
     run = runs.enqueue(
-        owner=owner, dataset=candidate.experiment.dataset, method=candidate.method, parameters=candidate.parameters,
-        folds=candidate.experiment.folds, group=candidate.experiment.group, time=candidate.experiment.time,
-        weight=candidate.experiment.weight, family=candidate.model.family if candidate.model is not None else None,
-    )  # fmt: skip
+        owner=owner,
+        dataset=candidate.experiment.dataset,
+        method=candidate.method,
+        parameters=candidate.parameters,
+        folds=candidate.experiment.folds,
+        group=candidate.experiment.group,
+        time=candidate.experiment.time,
+        weight=candidate.experiment.weight,
+        family=candidate.model.family if candidate.model is not None else None,
+    )
     Candidate.objects.filter(pk=candidate.pk).update(retrained=run)
     return run
 
@@ -201,7 +217,11 @@ def _check_trial(dataset: Dataset, trial: Trial, time_limit: float, seed: int) -
 
 def _queue(experiment: Experiment, number: int, method: Any, parameters: dict[str, Any]) -> None:
     candidate = Candidate.objects.create(
-        owner=experiment.owner, experiment=experiment, number=number, method=method.id, parameters=parameters,
+        owner=experiment.owner,
+        experiment=experiment,
+        number=number,
+        method=method.id,
+        parameters=parameters,
         name=run_name("", method, parameters).removeprefix(", "),
-    )  # fmt: skip
+    )
     transaction.on_commit(lambda: send(candidate))

@@ -47,9 +47,12 @@ class NewExperimentSerializer(BodySerializer):
     dataset = serializers.UUIDField()
     name = Name(max_length=200)
     kinds = serializers.ListField(
-        child=serializers.ChoiceField(KINDS), required=False, default=list(KINDS), allow_empty=False,
+        child=serializers.ChoiceField(KINDS),
+        required=False,
+        default=list(KINDS),
+        allow_empty=False,
         help_text="what one question of a tree may look at",
-    )  # fmt: skip
+    )
     time_limit = serializers.FloatField(required=False, default=actions.LONGEST_FIT, help_text="seconds of one fit")
     folds = serializers.IntegerField(required=False, default=actions.FOLDS, min_value=2, max_value=MOST_FOLDS)
     seed = serializers.IntegerField(required=False, default=0, min_value=0, max_value=2**31 - 1)

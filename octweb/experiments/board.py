@@ -273,13 +273,19 @@ def points(leaderboard: Board) -> list[dict[str, Any]]:
     """Return the points for `experiment_figure`."""
     return [
         {
-            "id": line.label, "name": line.candidate.name, "leaves": line.leaves, "mean": line.score.mean,
-            "error": line.score.error, "proved": bool(line.claim and line.claim["kind"] == "proved"),
-            "recommended": line.recommended, "highest": line in leaderboard.tied, "tied": len(leaderboard.tied) > 1,
+            "id": line.label,
+            "name": line.candidate.name,
+            "leaves": line.leaves,
+            "mean": line.score.mean,
+            "error": line.score.error,
+            "proved": bool(line.claim and line.claim["kind"] == "proved"),
+            "recommended": line.recommended,
+            "highest": line in leaderboard.tied,
+            "tied": len(leaderboard.tied) > 1,
         }
         for line in leaderboard.lines
         if line.score is not None and line.leaves is not None
-    ]  # fmt: skip
+    ]
 
 
 def _line(candidate: Candidate, experiment: Experiment, measure: Measure) -> BoardLine:

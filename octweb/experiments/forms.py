@@ -35,7 +35,12 @@ class ExperimentForm(SaidForm):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Tick at least one kind of question."},
     )
-    time_limit = MinutesField(min_value=0, initial=LONGEST_FIT, label="Longest time of one fit", help_text="A fit that reaches its limit keeps its best tree and its gap.")  # fmt: skip
+    time_limit = MinutesField(
+        min_value=0,
+        initial=LONGEST_FIT,
+        label="Longest time of one fit",
+        help_text="A fit that reaches its limit keeps its best tree and its gap.",
+    )
     folds = forms.IntegerField(min_value=3, max_value=MOST_FOLDS, initial=FOLDS, label="Folds")
     check = forms.ChoiceField(
         choices=CHECKS, initial="auto", label="How is the choice checked?", widget=forms.RadioSelect

@@ -37,12 +37,15 @@ def experiment_figure(
         height=460,
         margin={"l": 60, "r": 24, "t": 40, "b": 48},
         xaxis=axis(
-            "leaves (doubling scale)", type="log", tickvals=ticks, ticktext=[f"{t:,}" for t in ticks],
+            "leaves (doubling scale)",
+            type="log",
+            tickvals=ticks,
+            ticktext=[f"{t:,}" for t in ticks],
             range=[-0.12, math.log10(max(2, largest)) + 0.15],
         ),
         yaxis=axis(_axis_title(measure), ticksuffix="" if measure.by_cost else measure.suffix),
         hovermode="closest",
-    )  # fmt: skip
+    )
     if not placed:
         layout["annotations"] = [_sentence("the first points appear when<br>a candidate has all its folds")]
         layout["yaxis"] |= {"range": [0, 1] if measure.by_cost else [50, 100]}

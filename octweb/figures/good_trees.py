@@ -91,13 +91,20 @@ def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         yaxis={"visible": False, "fixedrange": True, "range": [2.5, -0.75]},
         annotations=[
             {
-                "text": words, "x": 0, "y": row - 0.4, "xref": "paper", "yref": "y", "xanchor": "left", "yanchor": "bottom",
-                "showarrow": False, "font": {"size": 11, "color": "var(--ink-3)"},
+                "text": words,
+                "x": 0,
+                "y": row - 0.4,
+                "xref": "paper",
+                "yref": "y",
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "showarrow": False,
+                "font": {"size": 11, "color": "var(--ink-3)"},
             }
             for row, words in enumerate(ROWS)
         ],
         hovermode="closest",
-    )  # fmt: skip
+    )
     return {"data": data, "layout": layout}
 
 

@@ -90,10 +90,17 @@ def _health() -> list[tuple[str, bool, str]]:
 def _queue() -> dict[str, Any]:
     """Return running jobs and then waiting ones, oldest first, and how many more there are."""
     jobs = [
-        {"job": job, "kind": model._meta.label_lower, "noun": model._meta.verbose_name, "since": job.started or job.created}
+        {
+            "job": job,
+            "kind": model._meta.label_lower,
+            "noun": model._meta.verbose_name,
+            "since": job.started or job.created,
+        }
         for model in job_models()
-        for job in model._default_manager.filter(status__in=ACTIVE).select_related("owner").order_by("created")[: MOST_JOBS + 1]
-    ]  # fmt: skip
+        for job in model._default_manager.filter(status__in=ACTIVE)
+        .select_related("owner")
+        .order_by("created")[: MOST_JOBS + 1]
+    ]
     jobs.sort(key=lambda line: (line["job"].status != RunStatus.RUNNING, line["since"]))
     return {"jobs": jobs[:MOST_JOBS], "more_jobs": len(jobs) > MOST_JOBS}
 

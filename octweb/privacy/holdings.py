@@ -116,12 +116,14 @@ def _owned(model: Any, user: Any | None) -> QuerySet:
 def _accounts(user: Any | None, now: datetime) -> Holding:
     users = get_user_model().objects.all() if user is None else get_user_model().objects.filter(pk=user.pk)
     return Holding(
-        key="accounts", title="Accounts", about=USERS,
+        key="accounts",
+        title="Accounts",
+        about=USERS,
         what="User name, name, e-mail address, hash of the password, last sign-in, the key at a sign-on service, what messages the user wants, and roles in teams.",
         count=_count(users),
         until="Until an administrator deletes the account. A visitor's account of the demo ends after a day.",
         erased="An administrator deletes the account under Administration. The user's objects go with it, except those of teams, which another owner gets.",
-    )  # fmt: skip
+    )
 
 
 def _administration(user: Any | None, now: datetime) -> Holding:
@@ -130,12 +132,14 @@ def _administration(user: Any | None, now: datetime) -> Holding:
         kind = ContentType.objects.get_for_model(get_user_model())
         entries = entries.filter(Q(user=user) | Q(content_type=kind, object_id=str(user.pk)))
     return Holding(
-        key="administration", title="Log of the administration", about=USERS,
+        key="administration",
+        title="Log of the administration",
+        about=USERS,
         what="Which administrator changed which account or object under Administration, its name, and when.",
         count=_count(entries),
         until="Until the administrator's account is deleted.",
         erased="It goes with that account.",
-    )  # fmt: skip
+    )
 
 
 def _logins(user: Any | None, now: datetime) -> Holding:
@@ -144,12 +148,14 @@ def _logins(user: Any | None, now: datetime) -> Holding:
         rows = model.objects.all() if user is None else model.objects.filter(username=user.get_username())
         count += _count(rows)
     return Holding(
-        key="logins", title="Sign-ins", about=USERS,
+        key="logins",
+        title="Sign-ins",
+        about=USERS,
         what="User name, address, browser and time of each sign-in, and of each wrong password.",
         count=count,
         until=f"{_days(settings.KEEP_LOGINS_DAYS)} after the sign-in (OCTWEB_KEEP_LOGINS_DAYS).",
         erased="A worker removes them when they expire.",
-    )  # fmt: skip
+    )
 
 
 def _sessions(user: Any | None, now: datetime) -> Holding:
@@ -160,33 +166,39 @@ def _sessions(user: Any | None, now: datetime) -> Holding:
         mine = [s for s in read if s.get_decoded().get("_auth_user_id") == str(user.pk)]
         count = len(mine) if len(read) <= MAX_SESSIONS else None
     return Holding(
-        key="sessions", title="Sessions", about=USERS,
+        key="sessions",
+        title="Sessions",
+        about=USERS,
         what="Who is signed in with which browser, by a random key. For some minutes, calls of each token or address by its keyed hash.",
         count=count,
         until=f"{_days(settings.SESSION_COOKIE_AGE / 86400)} after the sign-in.",
         erased="Signing out ends one; a new password ends all others.",
-    )  # fmt: skip
+    )
 
 
 def _tokens(user: Any | None, now: datetime) -> Holding:
     tokens = ApiToken.objects.all() if user is None else ApiToken.objects.filter(user=user)
     return Holding(
-        key="tokens", title="API tokens", about=USERS,
+        key="tokens",
+        title="API tokens",
+        about=USERS,
         what="Digest, first characters, name and scope of each token; not the token.",
         count=_count(tokens),
         until="Until the day that its owner chose, if any; otherwise until it is deleted.",
         erased="Its owner deletes it under API.",
-    )  # fmt: skip
+    )
 
 
 def _messages(user: Any | None, now: datetime) -> Holding:
     return Holding(
-        key="messages", title="Messages", about=USERS,
+        key="messages",
+        title="Messages",
+        about=USERS,
         what="Names of ended runs, and of models with an alarm or a due review, sent by e-mail or to an address of the user.",
         count=_count(_owned(Delivery, user)),
         until=f"{_days(MESSAGE_LIFE.days)} after they were sent.",
         erased="A worker removes them when they expire.",
-    )  # fmt: skip
+    )
 
 
 def _uploads(user: Any | None, now: datetime) -> Holding:
@@ -200,13 +212,15 @@ def _uploads(user: Any | None, now: datetime) -> Holding:
         for upload in _owned(Upload, user)[:MAX_ITEMS]
     ]
     return Holding(
-        key="uploads", title="Uploads not confirmed", about=PERSONS,
+        key="uploads",
+        title="Uploads not confirmed",
+        about=PERSONS,
         what="The uploaded file, or the sample of a source, and its rows as they were read.",
         count=_count(_owned(Upload, user)),
         until=f"{_days(UPLOAD_LIFE.days)} after the upload.",
         erased="Its owner discards it on the preview.",
         items=items,
-    )  # fmt: skip
+    )
 
 
 def _day(moment: datetime) -> str:
@@ -218,25 +232,29 @@ def _datasets(user: Any | None, now: datetime) -> Holding:
     stored = _owned(Dataset, user).exclude(file="")
     shown = stored.defer("columns", "profile", "reading")[:MAX_ITEMS]
     return Holding(
-        key="datasets", title="Data sets", about=PERSONS,
+        key="datasets",
+        title="Data sets",
+        about=PERSONS,
         what="All rows and columns of the uploaded table, and statistics of its columns.",
         count=_count(stored),
         until=f"Until their owner deletes them, and {_days(Dataset.back_within().days)} more in which they can be restored.",
         erased="“Erase rows” of a data set stores a version without them, and can remove the stored files of all versions that have them.",
         items=[_dataset_item(dataset) for dataset in shown],
-    )  # fmt: skip
+    )
 
 
 def _counts(user: Any | None, now: datetime) -> Holding:
     stored = _owned(Dataset, user).exclude(counts="")
     jobs = _count(_owned(SourceCount, user))
     return Holding(
-        key="counts", title="Counts of sources", about=PERSONS,
+        key="counts",
+        title="Counts of sources",
+        about=PERSONS,
         what="No rows. Numbers of rows with the same answers, thresholds and categories; the chosen table or query of a source.",
         count=_count(stored) + jobs,
         until=f"Data sets: until their owner deletes them, and {_days(Dataset.back_within().days)} more. Jobs: {_days(COUNTS_KEPT.days)} after their end.",
         erased="Their owner deletes the data set. Count again to leave rows out.",
-    )  # fmt: skip
+    )
 
 
 def _dataset_item(dataset: Dataset) -> HeldItem:
@@ -254,7 +272,9 @@ def _dataset_item(dataset: Dataset) -> HeldItem:
 
 def _models(user: Any | None, now: datetime) -> Holding:
     return Holding(
-        key="models", title="Models", about=PERSONS,
+        key="models",
+        title="Models",
+        about=PERSONS,
         what=(
             "No rows. Counts of training rows in each leaf, thresholds, categories, and the smallest and largest value of "
             "each column. A leaf of one row reveals the class of that row."
@@ -262,7 +282,7 @@ def _models(user: Any | None, now: datetime) -> Holding:
         count=_count(_owned(TreeModel, user)),
         until=f"Until their owner deletes them, and {_days(TreeModel.back_within().days)} more; longer while records name them.",
         erased="A model keeps what it learned from an erased row until it is trained again. “Erase rows” lists these models.",
-    )  # fmt: skip
+    )
 
 
 def _dossiers(user: Any | None, now: datetime) -> Holding:
@@ -270,23 +290,27 @@ def _dossiers(user: Any | None, now: datetime) -> Holding:
     if user is not None:
         dossiers = dossiers.filter(model__owner=user)
     return Holding(
-        key="dossiers", title="Dossiers", about=PERSONS,
+        key="dossiers",
+        title="Dossiers",
+        about=PERSONS,
         what="No rows. Counts of rows and the range of each column, texts of the owner, and names of the reviewers.",
         count=_count(dossiers),
         until="30 days after they were made; as long as the model: the last one of each model, and those of approvals.",
         erased="They are deleted with their model.",
-    )  # fmt: skip
+    )
 
 
 def _searches(user: Any | None, now: datetime) -> Holding:
     count = sum(_count(_owned(model, user)) for model in (TrainingRun, Experiment, Workbench))
     return Holding(
-        key="searches", title="Runs, experiments and workbenches", about=USERS,
+        key="searches",
+        title="Runs, experiments and workbenches",
+        about=USERS,
         what="Names, settings and progress, and trees with counts of rows; no rows.",
         count=count,
         until=f"Until their owner deletes them, and {_days(TrainingRun.back_within().days)} more. Tasks of ended jobs: {_days(KEEP_TASKS.days)}.",
         erased="Their owner deletes them.",
-    )  # fmt: skip
+    )
 
 
 def _predictions(user: Any | None, now: datetime) -> Holding:
@@ -301,13 +325,15 @@ def _predictions(user: Any | None, now: datetime) -> Holding:
         for job in jobs[:MAX_ITEMS]
     ]
     return Holding(
-        key="predictions", title="Files of predictions", about=PERSONS,
+        key="predictions",
+        title="Files of predictions",
+        about=PERSONS,
         what="The uploaded rows until the job has ended. Then the file of answers, which includes the columns on request.",
         count=_count(jobs),
         until=f"{_days(settings.KEEP_PREDICTIONS_DAYS)} after the job has ended (OCTWEB_KEEP_PREDICTIONS_DAYS).",
         erased="Its owner deletes it.",
         items=items,
-    )  # fmt: skip
+    )
 
 
 def _records(user: Any | None, now: datetime) -> Holding:
@@ -319,7 +345,8 @@ def _records(user: Any | None, now: datetime) -> Holding:
     items = [
         HeldItem(
             name=str(model),
-            what="more than 10,000 records" if (number := _count(entries.filter(model=model.pk))) > MAX_COUNT
+            what="more than 10,000 records"
+            if (number := _count(entries.filter(model=model.pk))) > MAX_COUNT
             else f"{number:,} records",
             until=f"{_days(model.days_of_records)} after each answer",
             url=reverse("records:list", args=[model.pk]),
@@ -327,9 +354,11 @@ def _records(user: Any | None, now: datetime) -> Holding:
         )
         for model in models
         if recorded.filter(model=model.pk).exists()
-    ][:MAX_ITEMS]  # fmt: skip
+    ][:MAX_ITEMS]
     return Holding(
-        key="records", title="Records of decisions", about=PERSONS,
+        key="records",
+        title="Records of decisions",
+        about=PERSONS,
         what=(
             "Answer, tested values and time of each decision, who asked, later outcomes and objections; the caller's "
             "reference to the person only as a keyed hash. Only of models that were approved with records."
@@ -338,28 +367,32 @@ def _records(user: Any | None, now: datetime) -> Holding:
         until=f"{_days(settings.RECORD_KEEP_DAYS)} after the answer (OCTWEB_RECORD_KEEP_DAYS), unless the model has its own days.",
         erased="By decision or by person, in the records of the model or by the API. The chain stays whole.",
         items=items,
-    )  # fmt: skip
+    )
 
 
 def _spool(user: Any | None, now: datetime) -> Holding:
     words = "" if user is not None else f"{used_bytes():,} bytes on this host. "
     return Holding(
-        key="spool", title="Records not collected yet", about=PERSONS,
+        key="spool",
+        title="Records not collected yet",
+        about=PERSONS,
         what=f"{words}The last answers of all models, before a worker stores their records.",
         count=None,
         until="Until a worker collects them, within about a minute.",
         erased="After they are collected, as records.",
-    )  # fmt: skip
+    )
 
 
 def _answers(user: Any | None, now: datetime) -> Holding:
     return Holding(
-        key="answers", title="Answers of repeated calls", about=PERSONS,
+        key="answers",
+        title="Answers of repeated calls",
+        about=PERSONS,
         what="The answer to a call with an Idempotency-Key.",
         count=_count(_owned(StoredAnswer, user)),
         until=f"{_days(ANSWER_LIFE / timedelta(days=1))} after the call.",
         erased="A worker removes them when they expire.",
-    )  # fmt: skip
+    )
 
 
 def _chain(user: Any | None, now: datetime) -> Holding:
@@ -368,12 +401,14 @@ def _chain(user: Any | None, now: datetime) -> Holding:
         name = user.get_username()
         records = records.filter(Q(by=name) | Q(details__user=name))
     return Holding(
-        key="chain", title="Chain of the review", about=USERS,
+        key="chain",
+        title="Chain of the review",
+        about=USERS,
         what="Who trained, asked for approval, approved, served, shared or exported which object, when, and why; no rows.",
         count=_count(records),
         until="For ever: it proves who decided what.",
         erased="Never. Names stay in it after an account was deleted.",
-    )  # fmt: skip
+    )
 
 
 SOURCES: tuple[Callable[[Any | None, datetime], Holding], ...] = (

@@ -136,7 +136,15 @@ def _infer(name: str, what: str, parameters: list[Schema]) -> Schema:
         "content": _content(reference("InferenceRequest")) | BINARY_CONTENT,
     }
     answer = _content(reference("InferenceResponse")) | BINARY_CONTENT
-    return _call("v2", name, f"Predict rows with {what}.", answer, parameters=parameters, requestBody=body, problems=INFER_STATUSES)  # fmt: skip
+    return _call(
+        "v2",
+        name,
+        f"Predict rows with {what}.",
+        answer,
+        parameters=parameters,
+        requestBody=body,
+        problems=INFER_STATUSES,
+    )
 
 
 def _model_paths(base: str, suffix: str, parameters: list[Schema]) -> dict[str, Schema]:

@@ -144,9 +144,11 @@ class EditSerializer(BodySerializer):
     add = WishesField(default=list)
     drop = WishesField(default=list)
     reasons = serializers.DictField(
-        child=serializers.CharField(max_length=MAX_REASON_CHARACTERS), required=False, default=dict,
+        child=serializers.CharField(max_length=MAX_REASON_CHARACTERS),
+        required=False,
+        default=dict,
         help_text="why somebody has a wish, by the text of the wish: kept with it, and listed in the model file",
-    )  # fmt: skip
+    )
 
 
 class PricesSerializer(BodySerializer):
@@ -177,23 +179,29 @@ class GoodTreesSerializer(BodySerializer):
     )
     groups = serializers.CharField(required=False, max_length=actions.MOST_TEXT, help_text="the column with the groups")
     rate = serializers.ChoiceField(
-        choices=RATES, required=False, default=RATES[0],
+        choices=RATES,
+        required=False,
+        default=RATES[0],
         help_text="rows with the favoured answer, among all rows of a group (parity) or those of that class (opportunity)",
-    )  # fmt: skip
+    )
     favoured = serializers.CharField(
         required=False,
         max_length=actions.MOST_TEXT,
         help_text="the answer whose rates are compared; default: the last class",
     )
     agree_rows = serializers.CharField(
-        required=False, max_length=10 * actions.MOST_TEXT,
+        required=False,
+        max_length=10 * actions.MOST_TEXT,
         help_text="'all', or lines of the file as in '3, 10-20': keep the trees that answer there as the tree shown now",
-    )  # fmt: skip
+    )
     listed = serializers.IntegerField(required=False, default=10, min_value=0, max_value=1000)
     disputed = serializers.IntegerField(
-        required=False, default=10, min_value=0, max_value=1000,
+        required=False,
+        default=10,
+        min_value=0,
+        max_value=1000,
         help_text="how many rows are listed whose answer depends on which good tree was chosen, the most disputed first",
-    )  # fmt: skip
+    )
     sample = serializers.IntegerField(required=False, default=0, min_value=0, max_value=1000)
     distinct = serializers.BooleanField(
         required=False,

@@ -213,8 +213,12 @@ def context(bench: Workbench) -> dict[str, Any]:
         "first_more": max(0, len(first) - 30),
         "need": [
             {
-                "name": name, "trees": v["trees"], "least": 100 * v["asked_least"], "most": 100 * v["asked_most"],
-                "width": 100 * (v["asked_most"] - v["asked_least"]), "lost": _importance_range(v, costs),
+                "name": name,
+                "trees": v["trees"],
+                "least": 100 * v["asked_least"],
+                "most": 100 * v["asked_most"],
+                "width": 100 * (v["asked_most"] - v["asked_least"]),
+                "lost": _importance_range(v, costs),
             }
             for name, v in sorted((result.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
@@ -226,7 +230,7 @@ def context(bench: Workbench) -> dict[str, Any]:
         "listed": listed,
         "legend": legend(result.get("trees") or []),
         "within_cost": _excess(result.get("limit_cost"), result),
-    } | field_errors(refused_by(step))  # fmt: skip
+    } | field_errors(refused_by(step))
 
 
 def filter_words(name: str, value: Any) -> str:
@@ -394,11 +398,13 @@ def _disputed_rows(result: dict[str, Any]) -> dict[str, Any] | None:
         return None
     lines = [
         {
-            "row": line["row"], "actual": line["actual"], "disagree": 100 * line["disagree"],
+            "row": line["row"],
+            "actual": line["actual"],
+            "disagree": 100 * line["disagree"],
             "answers": [(name, 100 * number / count) for name, number in line["answers"].items()],
         }
         for line in rows["listed"]
-    ]  # fmt: skip
+    ]
     return {"depends": rows["depends"], "of": rows["of"], "lines": lines}
 
 

@@ -194,11 +194,15 @@ def wish_lines(
     for number, wish in enumerate(step.wishes, start=1):
         lines.append(
             {
-                "number": number, "wish": wish, "words": in_words(wish, where), "conflict": wish in conflict,
-                "price": price_of.get(wish), "reason": reasons.get(wish.strip(), ""),
+                "number": number,
+                "wish": wish,
+                "words": in_words(wish, where),
+                "conflict": wish in conflict,
+                "price": price_of.get(wish),
+                "reason": reasons.get(wish.strip(), ""),
                 "refused": refused.get(wish, ""),
             }
-        )  # fmt: skip
+        )
     return lines
 
 

@@ -15,7 +15,14 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 RULES = Parameter(
-    name="max_rules", type="integer", default=None, minimum=0, maximum=256, label="Largest number of rules",
-    help="At most this many leaves may predict the last class; empty means no limit.", advanced=True,
-    restricts=at_most("max_rules", "leaf of the last class", "leaves of the last class"), sentences=_sentences,
-)  # fmt: skip
+    name="max_rules",
+    type="integer",
+    default=None,
+    minimum=0,
+    maximum=256,
+    label="Largest number of rules",
+    help="At most this many leaves may predict the last class; empty means no limit.",
+    advanced=True,
+    restricts=at_most("max_rules", "leaf of the last class", "leaves of the last class"),
+    sentences=_sentences,
+)

@@ -68,8 +68,14 @@ def large():
 
 def drawn(rng, n):
     return np.column_stack(
-        [rng.integers(-90, 91, n) / 10, rng.normal(35, 12, n), rng.integers(0, 2, n), rng.integers(0, 4, n), rng.integers(0, 3, n)]
-    ).astype(float)  # fmt: skip
+        [
+            rng.integers(-90, 91, n) / 10,
+            rng.normal(35, 12, n),
+            rng.integers(0, 2, n),
+            rng.integers(0, 4, n),
+            rng.integers(0, 3, n),
+        ]
+    ).astype(float)
 
 
 def csv_of(rows, rng=None):

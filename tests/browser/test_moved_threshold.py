@@ -116,7 +116,13 @@ def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  
     field = page.locator("#threshold-try")
     says = page.locator("#threshold-says")
     handle.focus()
-    for key, stop in (("ArrowRight", own + 1), ("Shift+ArrowRight", own + 11), ("ArrowDown", own + 10), ("PageDown", own), ("End", len(cuts) - 1)):  # fmt: skip
+    for key, stop in (
+        ("ArrowRight", own + 1),
+        ("Shift+ArrowRight", own + 11),
+        ("ArrowDown", own + 10),
+        ("PageDown", own),
+        ("End", len(cuts) - 1),
+    ):
         page.keyboard.press(key)
         shown(page, stop, held, own=stop == own)
         assert float(handle.get_attribute("aria-valuenow")) == cuts[stop]
@@ -164,7 +170,11 @@ def test_touch_moves_threshold_without_blocking_scroll(opened, small):  # noqa: 
     assert box["width"] >= 44
     touch = page.context.new_cdp_session(page)
     height = box["y"] + 40
-    for kind, x in (("touchStart", box["x"] + 22), ("touchMove", box["x"] + 10), ("touchMove", pixel(page, held["cuts"][stop]))):  # fmt: skip
+    for kind, x in (
+        ("touchStart", box["x"] + 22),
+        ("touchMove", box["x"] + 10),
+        ("touchMove", pixel(page, held["cuts"][stop])),
+    ):
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": height}]})
     shown(page, stop, held)
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})

@@ -96,8 +96,12 @@ def refreshed(page):
 
 @pytest.mark.slow
 def test_typed_text_survives_refresh_until_place_changes(
-    page, live_server, owner, model, serve  # noqa: F811
-):  # fmt: skip
+    page,
+    live_server,
+    owner,
+    model,  # noqa: F811
+    serve,  # noqa: F811
+):
     bench, _ = held_threshold(owner, model, serve)
     workbench.edit(bench, add=["depth y 1"])  # the edit waits for a worker, so the page refreshes
     signed_in(page.context, live_server.url, "olga")

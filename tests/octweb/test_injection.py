@@ -45,9 +45,7 @@ def things(owner, media) -> Things:
     return Things(by_prefix={k: str(v) for k, v in prefixes.items()}, family=model.family.name, team=team)
 
 
-PAGES = [
-    r for r in ROUTES if not r.startswith(("api/", "v2")) and ("datasets/" in r or "models/" in r or "<" not in r)
-]  # fmt: skip
+PAGES = [r for r in ROUTES if not r.startswith(("api/", "v2")) and ("datasets/" in r or "models/" in r or "<" not in r)]
 
 
 def test_names_are_escaped_in_html(things, client, owner):

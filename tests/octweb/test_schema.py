@@ -35,9 +35,13 @@ def attack(operation: Any, known: dict[str, str], headers: dict[str, str], examp
     answered = [0, 0]
 
     @settings(
-        max_examples=examples, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
     @given(case=operation.as_strategy())
     def send(case: Any) -> None:
         answered[0] += 1

@@ -204,8 +204,15 @@ class _Job:
 
 def test_a_child_gets_no_secret_and_gives_up_rights(settings, tmp_path, monkeypatch):
     settings.DATA_DIR = tmp_path
-    for name in ("DATABASE_URL", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "OCTWEB_METRICS_TOKEN", "PGPASSWORD",
-                 "SMTP_PASSWORD", "OCTWEB_SECRET_KEY"):  # fmt: skip
+    for name in (
+        "DATABASE_URL",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "OCTWEB_METRICS_TOKEN",
+        "PGPASSWORD",
+        "SMTP_PASSWORD",
+        "OCTWEB_SECRET_KEY",
+    ):
         monkeypatch.setenv(name, "hush")
     monkeypatch.setenv("GRB_LICENSE_FILE", "/somewhere/gurobi.lic")
     child = Witness.prepare(_Job())

@@ -47,8 +47,9 @@ def editing(site: Site, draw: random.Random, amount: int, seconds: float) -> str
     for bench in benches:
         site.wait(
             lambda b=bench: all(s["state"] in ("done", "failed") for s in _steps(site, b)),
-            PATIENCE + 3 * LEASE, f"some step of workbench {bench} is stuck",
-        )  # fmt: skip
+            PATIENCE + 3 * LEASE,
+            f"some step of workbench {bench} is stuck",
+        )
     return _judge(site, asked, killed, unanswered)
 
 

@@ -114,9 +114,17 @@ class Site:
 
     def start_web(self) -> None:
         self.web = self._start(
-            "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{self.port}", "--worker-class", WORKER,
-            "--threads", "16", "--no-control-socket",
-        )  # fmt: skip
+            "-m",
+            "gunicorn",
+            "octweb.wsgi:application",
+            "--bind",
+            f"127.0.0.1:{self.port}",
+            "--worker-class",
+            WORKER,
+            "--threads",
+            "16",
+            "--no-control-socket",
+        )
         self.wait(lambda: self.call("GET", "/healthz")[0] == 200, PATIENCE, "the web server does not start")
 
     def start_worker(self) -> None:

@@ -68,9 +68,15 @@ def test_records_have_no_number_that_json_lacks():
     assert Certificate(**vars(TREE) | {"bound": math.inf}).to_json()["bound"] is None
     record = Progress(t=1.5, phase="search", incumbent=math.nan, bound=0.5, gap=math.inf).to_json()
     assert json.loads(json.dumps(record, allow_nan=False)) == {
-        "t": 1.5, "phase": "search", "incumbent": None, "bound": 0.5, "gap": None, "nodes": 0, "leaves": None,
+        "t": 1.5,
+        "phase": "search",
+        "incumbent": None,
+        "bound": 0.5,
+        "gap": None,
+        "nodes": 0,
+        "leaves": None,
         "compile_seconds": 0.0,
-    }  # fmt: skip
+    }
 
 
 def test_run_without_limits_has_one_thread():

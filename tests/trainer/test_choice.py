@@ -140,8 +140,12 @@ def nested():
     table, labels = small_table()
     study = Study(
         datasets=[StudyDataset(name="small", table=table, labels=labels)],
-        variants=VARIANTS, folds=4, seed=3, test_share=0.2, nested=True,
-    )  # fmt: skip
+        variants=VARIANTS,
+        folds=4,
+        seed=3,
+        test_share=0.2,
+        nested=True,
+    )
     return study, run_study(study)
 
 

@@ -114,9 +114,12 @@ def check_case(method, seed, with_costs):
     price = penalty * (min(costs.sum(axis=0)) if with_costs else int(counted.sum()))
     try:
         request = TrainRequest(
-            table=table, labels=labels, method=method, weights=weights,
+            table=table,
+            labels=labels,
+            method=method,
+            weights=weights,
             parameters=parameters | {"column_price": priced_text(texts, table.names)},
-        )  # fmt: skip
+        )
         result = train(request)
     except ParameterError as error:
         assert "leaf_penalty" in error.errors  # noqa: PT017
@@ -124,11 +127,9 @@ def check_case(method, seed, with_costs):
     answers, columns = questions_of(table, labels, weights)
     most = min(parameters.get("max_columns", len(table.names)), len(table.names))
     wanted = min(
-        least_cost(
-            answers[:, among], columns[among], prices, costs, counted, parameters["depth"], price, parameters
-        )
+        least_cost(answers[:, among], columns[among], prices, costs, counted, parameters["depth"], price, parameters)
         for among in (np.isin(columns, few) for few in itertools.combinations(range(len(table.names)), most))
-    )  # fmt: skip
+    )
     assert len({j for node in result.tree.nodes if node.split for j in node.split.used}) <= most
     assert result.tree.n_leaves <= parameters.get("max_leaves", 64)
     found = cost_of(result.tree, table, prices, costs, counted, price)

@@ -85,8 +85,11 @@ def test_numbers_equal_manual_counts(case, folder):
         said = found["performance"][name]
         right = sum(row["class"] == answer for row, _, answer, _ in part)
         assert said["accuracy"] == {
-            "right": right, "rows": len(part), "share": right / len(part), "interval": list(wilson(right, len(part))),
-        }  # fmt: skip
+            "right": right,
+            "rows": len(part),
+            "share": right / len(part),
+            "interval": list(wilson(right, len(part))),
+        }
         pairs = Counter((row["class"], answer) for row, _, answer, _ in part)
         assert said["confusion"] == [[pairs[a, b] for b in classes] for a in classes]
         for k, label in enumerate(classes):

@@ -67,9 +67,16 @@ def test_halving_search_gives_more_rows_to_better_settings(iris):
 def test_a_parameter_as_resource_of_a_halving_search(iris):
     X, y = iris
     search = HalvingGridSearchCV(
-        make_classifier("exact-numeric"), {"leaf_penalty": [0.0, 0.4]}, resource="depth", min_resources=1, max_resources=2, factor=2, cv=3,
-        random_state=0, error_score="raise",
-    ).fit(X, y)  # fmt: skip
+        make_classifier("exact-numeric"),
+        {"leaf_penalty": [0.0, 0.4]},
+        resource="depth",
+        min_resources=1,
+        max_resources=2,
+        factor=2,
+        cv=3,
+        random_state=0,
+        error_score="raise",
+    ).fit(X, y)
     assert search.best_params_ == {"leaf_penalty": 0.0, "depth": 2}
 
 
@@ -111,9 +118,14 @@ def test_pandas_of_every_kind_of_column():
         assert model.score(frame, y) == 1.0
         kinds = {c.name: str(c.kind) for c in model.tree_.schema}
         assert kinds == {
-            "whole": "numeric", "real": "numeric", "flag": "binary", "plain flag": "binary", "level": "categorical",
-            "text": "categorical", "arrow": "numeric",
-        }  # fmt: skip
+            "whole": "numeric",
+            "real": "numeric",
+            "flag": "binary",
+            "plain flag": "binary",
+            "level": "categorical",
+            "text": "categorical",
+            "arrow": "numeric",
+        }
         # The same rows in columns of other types and with another index get the same answers.
         other = frame.astype({"whole": float, "flag": object, "level": str, "text": object}).set_index(np.arange(n) + 7)
         assert model.predict(other).tolist() == model.predict(frame).tolist()
@@ -180,9 +192,16 @@ def test_weights_are_routed_to_fit_and_score(iris):
         asking, X, y, params={"sample_weight": weights}, cv=2, return_estimator=True, error_score="raise"
     )
     ignored = cross_validate(
-        make_classifier("exact-numeric", depth=1).set_fit_request(sample_weight=False).set_score_request(sample_weight=True),
-        X, y, params={"sample_weight": weights}, cv=2, return_estimator=True, error_score="raise",
-    )  # fmt: skip
+        make_classifier("exact-numeric", depth=1)
+        .set_fit_request(sample_weight=False)
+        .set_score_request(sample_weight=True),
+        X,
+        y,
+        params={"sample_weight": weights},
+        cv=2,
+        return_estimator=True,
+        error_score="raise",
+    )
     assert all(e.tree_.nodes[0].rows < 40 for e in asked["estimator"])
     assert all(e.tree_.nodes[0].rows == 75 for e in ignored["estimator"])
     steps = make_pipeline(StandardScaler().set_fit_request(sample_weight=True), asking)

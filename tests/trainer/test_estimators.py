@@ -148,10 +148,17 @@ def test_the_check_that_needs_a_setting_of_scipy_passes_too():
 @pytest.mark.parametrize("two_classes", [False, True])
 def test_checks_pass_for_exact_method_and_two_class_method(two_classes, monkeypatch):
     method = Method(
-        id="stump", title="Stump", summary="The best single split.", paper="none", guarantee=Guarantee.TREE,
-        splits=("threshold",), parameters=(LEAF_PENALTY, *COMMON), solve=_best_stump, two_classes=two_classes,
+        id="stump",
+        title="Stump",
+        summary="The best single split.",
+        paper="none",
+        guarantee=Guarantee.TREE,
+        splits=("threshold",),
+        parameters=(LEAF_PENALTY, *COMMON),
+        solve=_best_stump,
+        two_classes=two_classes,
         proof=ProofKind.NONE,
-    )  # fmt: skip
+    )
     cls = estimators.estimator_class(method)
     monkeypatch.setitem(estimators._BY_NAME, cls.__name__, cls)
     expected = {} if two_classes else {"check_classifiers_train": "two leaves cannot tell three classes apart"}

@@ -203,12 +203,26 @@ def test_ranks_share_ties_and_know_the_direction():
 def records_of(study: Study, accuracy: dict[tuple[str, str], list[float]]) -> list[FoldRecord]:
     return [
         FoldRecord(
-            dataset=d.name, fingerprint="", variant=v.label, key="", folds=2, seed=0, fold=f, threads=1, n=10,
-            correct=int(10 * accuracy[d.name, v.label][f]), accuracy=accuracy[d.name, v.label][f], leaves=3 + f,
-            seconds=0.5, base_correct=5, status="time_limit" if v.label == "Deep" else "heuristic",
+            dataset=d.name,
+            fingerprint="",
+            variant=v.label,
+            key="",
+            folds=2,
+            seed=0,
+            fold=f,
+            threads=1,
+            n=10,
+            correct=int(10 * accuracy[d.name, v.label][f]),
+            accuracy=accuracy[d.name, v.label][f],
+            leaves=3 + f,
+            seconds=0.5,
+            base_correct=5,
+            status="time_limit" if v.label == "Deep" else "heuristic",
         )
-        for d in study.datasets for v in study.variants for f in range(2)
-    ]  # fmt: skip
+        for d in study.datasets
+        for v in study.variants
+        for f in range(2)
+    ]
 
 
 def test_tables():

@@ -88,9 +88,15 @@ def test_first_tree_is_legal_and_bound_holds(seed: int, method_id: str):
     kept = [j for j, f in enumerate(every.features) if not (limits.get("forbidden") and f.column == 2)]
     bits = every.bits(table)[:, kept]
     cost, _ = best_cost(
-        bits, labels.codes, weights, len(labels.classes), limits["depth"], problem.kappa, limits["min_leaf"],
+        bits,
+        labels.codes,
+        weights,
+        len(labels.classes),
+        limits["depth"],
+        problem.kappa,
+        limits["min_leaf"],
         limits.get("max_leaves"),
-    )  # fmt: skip
+    )
     best = 1 - cost / problem.n
     assert Fraction(problem.correct(tree), problem.n) - problem.leaf_penalty * tree.n_leaves <= best
     assert first.bound >= float(best) - 1e-12

@@ -165,10 +165,13 @@ def test_missing_hyperplanes_are_as_good_as_their_file_says(method, count):
         wanted = {"search_seconds": 1} if method != "oc1" else {}
         result = train(
             TrainRequest(
-                table=table, labels=labels, method=method, weights=weights,
+                table=table,
+                labels=labels,
+                method=method,
+                weights=weights,
                 parameters=wanted | {"depth": depth, "leaf_penalty": penalty},
             )
-        )  # fmt: skip
+        )
         check_routing(result, table)
         if method == "oc1":
             continue

@@ -72,9 +72,14 @@ def test_a_tree_is_logged_loaded_and_served(frame, classifier, tmp_path):
     }  # fmt: skip
     environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
     process = subprocess.run(
-        [PYTHON, "-W", "ignore", "-c", SCRIPT], input=json.dumps(question), capture_output=True, text=True, timeout=300,
-        cwd=tmp_path, env=environment | {"PYTHONPATH": str(ROOT), "MLFLOW_ALLOW_FILE_STORE": "true"},
-    )  # fmt: skip
+        [PYTHON, "-W", "ignore", "-c", SCRIPT],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(ROOT), "MLFLOW_ALLOW_FILE_STORE": "true"},
+    )
     assert process.returncode == 0, process.stderr[-3000:]
     document = json.loads(process.stdout.splitlines()[-1])
     expected = classifier.predict(frame).tolist()

@@ -176,9 +176,16 @@ def _endless(problem, settings, monitor) -> Solution:
 
 
 ENDLESS = Method(
-    id="endless", title="Endless", summary="Never ends by itself.", paper="none", guarantee=Guarantee.TREE,
-    splits=("threshold",), parameters=(LEAF_PENALTY, *COMMON), solve=_endless, proof=ProofKind.NONE,
-)  # fmt: skip
+    id="endless",
+    title="Endless",
+    summary="Never ends by itself.",
+    paper="none",
+    guarantee=Guarantee.TREE,
+    splits=("threshold",),
+    parameters=(LEAF_PENALTY, *COMMON),
+    solve=_endless,
+    proof=ProofKind.NONE,
+)
 
 
 @pytest.fixture

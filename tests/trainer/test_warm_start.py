@@ -85,9 +85,11 @@ def hard() -> TrainRequest:
     X = draw.integers(0, 2, (400, 40)).astype(float)
     y = draw.integers(0, 2, 400).astype(np.int32)
     return TrainRequest(
-        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), method="exact",
+        table=numeric_table(X),
+        labels=Labels(name="y", classes=("a", "b"), codes=y),
+        method="exact",
         parameters={"depth": 5},
-    )  # fmt: skip
+    )
 
 
 def test_a_search_that_is_stopped_at_once_returns_the_start():
@@ -155,8 +157,9 @@ def test_split_becomes_feature_with_most_similar_partition():
     )
     oblique = DraftBranch(
         split=Linear(features=(0, 1), coefficients=(1.0, 1.0), threshold=0.5, levels=(-1, -1)),
-        left=DraftLeaf(), right=DraftLeaf(),
-    )  # fmt: skip
+        left=DraftLeaf(),
+        right=DraftLeaf(),
+    )
     nested = DraftBranch(split=Threshold(feature=0, threshold=0.2), left=oblique, right=DraftLeaf())
     assert binary_tree(oblique, problem, depth=2) == (0, None, None)  # the tree misclassifies one row of four
     # Where x0 ≤ 0.2 holds, the oblique split is the same as x1 ≤ 0.5.
@@ -174,9 +177,11 @@ def test_a_start_keeps_the_labels_that_a_constraint_asked_for(method):
     X = r.integers(0, 2, (80, 5)).astype(float)
     y = ((X[:, 0] + X[:, 1] > 0) | (r.random(80) < 0.3)).astype(np.int32)
     source = TrainRequest(
-        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), method="exact",
+        table=numeric_table(X),
+        labels=Labels(name="y", classes=("a", "b"), codes=y),
+        method="exact",
         parameters={"depth": 2, "recall": "a: 0.9"},
-    )  # fmt: skip
+    )
     known = train(source)
     wanted = {"depth": 2, "recall": "a: 0.9", "time_limit": 0.0, "first_tree": "none"}
     begun = train(dataclasses.replace(source, method=method, parameters=wanted, warm_start=known.tree))

@@ -41,9 +41,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, default=3, help="the greatest depth of trees, 1 to 3 (3)")
     parser.add_argument("--bins", type=int, default=5, help="quantiles of a numeric column (5)")
     parser.add_argument(
-        "--binarise", choices=[str(scheme) for scheme in Scheme if scheme is not Scheme.ALL_THRESHOLDS],
-        default=str(Scheme.QUANTILE_THRESHOLDS), help="how numeric columns become questions",
-    )  # fmt: skip
+        "--binarise",
+        choices=[str(scheme) for scheme in Scheme if scheme is not Scheme.ALL_THRESHOLDS],
+        default=str(Scheme.QUANTILE_THRESHOLDS),
+        help="how numeric columns become questions",
+    )
     parser.add_argument("--questions", metavar="FILE", help="counts.json of earlier counts: ask their questions again")
     parser.add_argument("--folds", type=int, default=0, help="folds, for the accuracy on unseen rows")
     parser.add_argument(

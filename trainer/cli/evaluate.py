@@ -50,9 +50,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--target", default="class", metavar="COLUMN", help="the column to predict ('class')")
     parser.add_argument(
-        "--method", action="append", required=True, choices=[m.id for m in METHODS],
+        "--method",
+        action="append",
+        required=True,
+        choices=[m.id for m in METHODS],
         help="repeat it to compare; the first is the control of Holm's test",
-    )  # fmt: skip
+    )
     add_parameter_flags(parser)
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument(
@@ -61,9 +64,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--all-threads", action="store_true", help="time every fold with all processors as well")
     parser.add_argument("--jobs", type=int, default=1, help="folds at once; times are then measured on a busy machine")
     parser.add_argument(
-        "--sweep", action="append", default=[], metavar="NAME=V1,V2,…",
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="NAME=V1,V2,…",
         help="every method that has the parameter with each of these values; repeat it for all combinations",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",

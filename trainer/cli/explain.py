@@ -32,21 +32,33 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow")
     add_file_flags(parser)
     parser.add_argument(
-        "--row", type=int, nargs="+", action="extend", metavar="N",
+        "--row",
+        type=int,
+        nargs="+",
+        action="extend",
+        metavar="N",
         help="rows to explain, from 1 without the header; default: all",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--change", action="append", default=[], metavar="COLUMN=free|up|down|whole|never",
+        "--change",
+        action="append",
+        default=[],
+        metavar="COLUMN=free|up|down|whole|never",
         help="how a column may change; several words joined by commas, or the categories that are allowed: COLUMN=A|B",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--cost", action="append", default=[], metavar="COLUMN=NUMBER",
+        "--cost",
+        action="append",
+        default=[],
+        metavar="COLUMN=NUMBER",
         help="what a change of 1 in a column of numbers costs; default: 1 / unit",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--least", default=COLUMNS, metavar="columns|total",
+        "--least",
+        default=COLUMNS,
+        metavar="columns|total",
         help="which change is the smallest: fewest columns first (the default), or the smallest total of all changes",
-    )  # fmt: skip
+    )
     parser.add_argument("--wanted", metavar="CLASS", help="the answer to reach; default: any other")
     parser.add_argument("--json", action="store_true", help="print a JSON list, one object per row")
 

@@ -74,9 +74,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--groups", metavar="COLUMN", help="the column whose values are the groups")
     parser.add_argument(
-        "--rate", choices=RATES, default=RATES[0],
+        "--rate",
+        choices=RATES,
+        default=RATES[0],
         help="rows with the favoured answer, among all rows of a group (parity) or among those of that class (opportunity)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--favoured", metavar="CLASS", help="the answer whose rates are compared; default: the last class"
     )
@@ -119,9 +121,15 @@ def _count_from_counts(options: Options, interrupts: Interrupts) -> None:
     )
     raw = checked_parameters(get(options["method"]), options)
     good = count_good_trees(
-        counts, raw, slack=slack, slack_rows=slack_rows, must=options["must"], without=options["without"],
-        max_leaves=_at_least_one(options["max_leaves"]), listed=options["listed"],
-    )  # fmt: skip
+        counts,
+        raw,
+        slack=slack,
+        slack_rows=slack_rows,
+        must=options["must"],
+        without=options["without"],
+        max_leaves=_at_least_one(options["max_leaves"]),
+        listed=options["listed"],
+    )
     if options["json"]:
         print(json.dumps(asdict(good) | dict.fromkeys(UNKNOWN) | {"status": LEFT}, allow_nan=False))
         return

@@ -29,14 +29,21 @@ def add_parameter_flags(parser: argparse.ArgumentParser) -> None:
             help=f"{parameter.help} ({parameter.describe_allowed()})".replace("%", "%%"),
         )
     parser.add_argument(
-        "--cost", action="append", default=[], metavar="TRUE>ANSWER=COST",
+        "--cost",
+        action="append",
+        default=[],
+        metavar="TRUE>ANSWER=COST",
         help="what an answer costs in a row of a true class, as in 'bad>good=5' or 'good>bad=0.2*amount'; repeat it",
-    )  # fmt: skip
+    )
     parser.add_argument("--costs", metavar="FILE", help="a JSON file of costs, by true class and answer, with a unit")
     parser.add_argument(
-        "--column-price", action="append", default=[], metavar="COLUMN=PRICE", dest="column_prices",
+        "--column-price",
+        action="append",
+        default=[],
+        metavar="COLUMN=PRICE",
+        dest="column_prices",
         help="what asking a column costs in a row, paid once on a path, as in 'lab_test=12.5'; repeat it",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--set",
         dest="extra",

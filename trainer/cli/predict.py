@@ -58,26 +58,35 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="the file that trained the model, with which the result says how many rows equal training rows",
     )
     parser.add_argument(
-        "--change", action="append", default=[], metavar="COLUMN=free|up|down|whole|never",
+        "--change",
+        action="append",
+        default=[],
+        metavar="COLUMN=free|up|down|whole|never",
         help="how a column may change in explanations, as for explain",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--cost", action="append", default=[], metavar="COLUMN=NUMBER",
+        "--cost",
+        action="append",
+        default=[],
+        metavar="COLUMN=NUMBER",
         help="what a change of 1 in a column of numbers costs, as for explain",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--least", metavar="columns|total",
+        "--least",
+        metavar="columns|total",
         help="which change is the smallest: fewest columns first (the default), or the smallest total, as for explain",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--explain-with",
         metavar="FILE.json",
         help="what a server says about units, permissions and time; implies --explain",
     )
     parser.add_argument(
-        "--record-rows", nargs=2, metavar=("FILE", "PREFIX"),
+        "--record-rows",
+        nargs=2,
+        metavar=("FILE", "PREFIX"),
         help="for servers: add the column decision with ids that begin with PREFIX, and write what is recorded of each row to FILE",
-    )  # fmt: skip
+    )
     parser.add_argument("--max-rows", type=int, metavar="N", help="refuse a file with more rows")
     parser.add_argument("--max-unpacked", type=int, metavar="MB", help="refuse a file that unpacks to more")
     parser.add_argument("--max-columns", type=int, metavar="N", help="refuse a file with more columns")

@@ -49,27 +49,44 @@ def add_reading_flags(parser: ArgumentParser, merge: str = "--merge") -> None:
         help="the decimal sign: '.' or ',' (or point, comma)",
     )
     parser.add_argument(
-        "--thousands", action="append", default=[], metavar="[COLUMN=]SIGN",
+        "--thousands",
+        action="append",
+        default=[],
+        metavar="[COLUMN=]SIGN",
         help="what stands between thousands: '.', ',', space, apostrophe, none",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--kind", action="append", default=[], metavar="COLUMN=KIND",
+        "--kind",
+        action="append",
+        default=[],
+        metavar="COLUMN=KIND",
         help="text, number, number:, (decimal comma), number:,. (with points between thousands), number:., (with commas), date, "
         "date:dd/mm/yyyy, time, binary",
-    )  # fmt: skip
+    )
     parser.add_argument("--skip-top", type=_count, metavar="N", help="lines above the table; detected if not given")
     parser.add_argument("--skip-bottom", type=_count, metavar="N", help="lines below the table; detected if not given")
     parser.add_argument(
-        "--missing", action="append", default=[], metavar="[COLUMN=]learn|drop|category|refuse|WORD",
+        "--missing",
+        action="append",
+        default=[],
+        metavar="[COLUMN=]learn|drop|category|refuse|WORD",
         help="what happens to empty cells (learn), or a word that means that a cell is empty, as in --missing unknown",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--unknown", action="append", default=[], metavar="[COLUMN=]warn|branch|refuse",
+        "--unknown",
+        action="append",
+        default=[],
+        metavar="[COLUMN=]warn|branch|refuse",
         help="what predictions do with a category that training did not have: answer with a note (warn), answer, or refuse the row",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        merge, dest="merge", action="append", default=[], metavar="COLUMN", help="read all spellings of a value in a column as the most frequent one",
-    )  # fmt: skip
+        merge,
+        dest="merge",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="read all spellings of a value in a column as the most frequent one",
+    )
     parser.add_argument(
         "--reading", metavar="FILE", help="JSON of how the table was read before; it is read in the same way again"
     )

@@ -59,9 +59,12 @@ def add_training_arguments(
     add_parameter_flags(parser)
     add_reading_flags(parser)
     parser.add_argument(
-        "--special", action="append", default=[], metavar="COLUMN=VALUES",
+        "--special",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUES",
         help="values of a numeric column that are codes, as in income=-7,-8,999: each becomes a separate question",
-    )  # fmt: skip
+    )
     parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
     parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
@@ -170,22 +173,28 @@ def _reading(options: Options) -> dict[str, Any]:
 def add_dependence_flags(parser: ArgumentParser) -> None:
     """Add --group, --time and --weight."""
     parser.add_argument(
-        "--group", metavar="COLUMN", default="",
+        "--group",
+        metavar="COLUMN",
+        default="",
         help="rows with the same value belong together: they are held out together and in one fold; no question asks the column",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--time", metavar="COLUMN", default="",
+        "--time",
+        metavar="COLUMN",
+        default="",
         help="dates or numbers that order the rows: the last rows are held out, and folds train on earlier rows only",
-    )  # fmt: skip
+    )
     add_weight_flag(parser)
 
 
 def add_weight_flag(parser: ArgumentParser) -> None:
     """Add --weight."""
     parser.add_argument(
-        "--weight", metavar="COLUMN", default="",
+        "--weight",
+        metavar="COLUMN",
+        default="",
         help="how much each row counts, a number that is not negative: objective and shares are of weights; no question asks the column",
-    )  # fmt: skip
+    )
 
 
 def weight_record(table: Table) -> dict[str, Any]:

@@ -15,7 +15,15 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 COLUMNS = Parameter(
-    name="max_columns", type="integer", default=None, minimum=0, maximum=10_000, label="Largest number of columns",
-    help="The tree may use at most this many different columns; empty means no limit.", advanced=True,
-    restricts=at_most("max_columns", "column", "columns"), sentences=_sentences, one_leaf=True,
-)  # fmt: skip
+    name="max_columns",
+    type="integer",
+    default=None,
+    minimum=0,
+    maximum=10_000,
+    label="Largest number of columns",
+    help="The tree may use at most this many different columns; empty means no limit.",
+    advanced=True,
+    restricts=at_most("max_columns", "column", "columns"),
+    sentences=_sentences,
+    one_leaf=True,
+)

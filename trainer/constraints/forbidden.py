@@ -25,7 +25,14 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 FORBIDDEN = Parameter(
-    name="forbidden", type="text", default="", label="Columns not to ask",
-    help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True, as_text=item_text,
-    check=forbidden_columns, restricts=lambda s: [f"no question on {name}" for name in split_items(s["forbidden"])], sentences=_sentences,
-)  # fmt: skip
+    name="forbidden",
+    type="text",
+    default="",
+    label="Columns not to ask",
+    help="Columns that no question may use, separated by semicolons, for example 'age; sex'.",
+    advanced=True,
+    as_text=item_text,
+    check=forbidden_columns,
+    restricts=lambda s: [f"no question on {name}" for name in split_items(s["forbidden"])],
+    sentences=_sentences,
+)

@@ -15,7 +15,15 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 LEAVES = Parameter(
-    name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",
-    help="The tree may have at most this many leaves; empty means no limit.", advanced=True,
-    restricts=at_most("max_leaves", "leaf", "leaves"), sentences=_sentences, one_leaf=True,
-)  # fmt: skip
+    name="max_leaves",
+    type="integer",
+    default=None,
+    minimum=1,
+    maximum=256,
+    label="Largest number of leaves",
+    help="The tree may have at most this many leaves; empty means no limit.",
+    advanced=True,
+    restricts=at_most("max_leaves", "leaf", "leaves"),
+    sentences=_sentences,
+    one_leaf=True,
+)

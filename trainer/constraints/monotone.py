@@ -50,8 +50,16 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 MONOTONE = Parameter(
-    name="monotone", type="text", default="", label="Monotone columns",
+    name="monotone",
+    type="text",
+    default="",
+    label="Monotone columns",
     help="Columns along which the predicted class may only rise or only fall (classes in their order), for example 'age up; price down'. "
     "Questions whether a cell is empty are not restricted.",
-    advanced=True, check=_check_monotone, restricts=_scope_words, sentences=_sentences, one_leaf=True, as_text=direction_text,
-)  # fmt: skip
+    advanced=True,
+    check=_check_monotone,
+    restricts=_scope_words,
+    sentences=_sentences,
+    one_leaf=True,
+    as_text=direction_text,
+)

@@ -51,7 +51,15 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 PAIRS = Parameter(
-    name="forbidden_pairs", type="text", default="", label="Forbidden pairs",
-    help="Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.", advanced=True,
-    check=forbidden_pairs, restricts=_scope_words, sentences=_sentences, one_leaf=True, as_text=pair_text,
-)  # fmt: skip
+    name="forbidden_pairs",
+    type="text",
+    default="",
+    label="Forbidden pairs",
+    help="Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.",
+    advanced=True,
+    check=forbidden_pairs,
+    restricts=_scope_words,
+    sentences=_sentences,
+    one_leaf=True,
+    as_text=pair_text,
+)

@@ -70,7 +70,15 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 RECALL = Parameter(
-    name="recall", counts_rows=True, type="text", default="", label="Least recall",
+    name="recall",
+    counts_rows=True,
+    type="text",
+    default="",
+    label="Least recall",
     help="The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9; no: 0.8'.",
-    advanced=True, check=recalls, restricts=_scope_words, sentences=_sentences, as_text=share_text,
-)  # fmt: skip
+    advanced=True,
+    check=recalls,
+    restricts=_scope_words,
+    sentences=_sentences,
+    as_text=share_text,
+)

@@ -429,9 +429,15 @@ def _rows_of(
     questions = state.questions
     encoding = questions.encoding
     rows = rows_for_model(
-        raw, encoding.schema, target=questions.target, classes=questions.classes, used=used, refused=_refused_columns(questions),
-        only_used=True, reading=reading,
-    )  # fmt: skip
+        raw,
+        encoding.schema,
+        target=questions.target,
+        classes=questions.classes,
+        used=used,
+        refused=_refused_columns(questions),
+        only_used=True,
+        reading=reading,
+    )
     state.unknown.update(rows.unknown)
     if rows.labels is None:
         raise DataError(f"There is no column '{questions.target}'. Give files with the target column of the questions.")

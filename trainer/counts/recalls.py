@@ -148,10 +148,16 @@ class RecallSearch:
         ones = np.ascontiguousarray(end.one[:, questions], kind)
         nothing = np.zeros(0, np.uint64)
         view = NodeView(
-            features=questions.astype(np.int32), columns=np.zeros((0, len(questions)), np.uint64), valid=nothing,
-            segment=np.zeros((0, 2), np.int32), weights=np.zeros(0, np.int32), ones=ones,
-            equal_ones=np.zeros(len(questions), np.int64), totals=end.total.astype(kind), equal=0,
-        )  # fmt: skip
+            features=questions.astype(np.int32),
+            columns=np.zeros((0, len(questions)), np.uint64),
+            valid=nothing,
+            segment=np.zeros((0, 2), np.int32),
+            weights=np.zeros(0, np.int32),
+            ones=ones,
+            equal_ones=np.zeros(len(questions), np.int64),
+            totals=end.total.astype(kind),
+            equal=0,
+        )
         if not height or not len(questions):
             vectors, aux = pareto.leaf_front(view.totals, entries)
             return _Front(vectors, aux, questions)

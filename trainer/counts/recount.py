@@ -54,9 +54,15 @@ def recount(model: ModelFile, source: Source) -> Recount:
     no_class = 0
     for piece in source.pieces(needed_names):
         rows = rows_for_model(
-            piece.rows, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns,
-            refused=tree.refused_columns, only_used=True, reading=reading,
-        )  # fmt: skip
+            piece.rows,
+            tree.schema,
+            target=model.target,
+            classes=tree.classes,
+            used=tree.used_columns,
+            refused=tree.refused_columns,
+            only_used=True,
+            reading=reading,
+        )
         if rows.labels is None:
             raise DataError(
                 f"{source.names[piece.part]} has no column '{model.target}', so nothing can be compared. Give files with this column."

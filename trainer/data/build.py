@@ -122,8 +122,13 @@ def build(
         policy = MissingPolicy(missing.get(name, _policy_for_kind(default_missing, kind)))
         codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is ColumnKind.NUMERIC else ()
         schemas[name] = ColumnSchema(
-            name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes, names_rows=column_guess.names_rows,
-        )  # fmt: skip
+            name=name,
+            kind=kind,
+            missing=policy,
+            unit=units.get(name, ""),
+            special=codes,
+            names_rows=column_guess.names_rows,
+        )
         problems += wrong_words(name, kind, cells, raw)
         all_cells[name] = cells
         policies[name] = policy

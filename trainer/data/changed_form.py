@@ -200,9 +200,13 @@ def _part_of_column(
         fits = ((converted >= low) & (converted <= high)).mean() >= MIN_FITTING_SHARE
         if fits and np.abs(np.quantile(converted, QUANTILES) - places).max() <= ALIKE * (high - low):
             return ChangedForm(
-                column=column, strange=len(outer), cells=len(numbers), factor=factor, stays=(low, high),
+                column=column,
+                strange=len(outer),
+                cells=len(numbers),
+                factor=factor,
+                stays=(low, high),
                 example=f"{outer[0]:.10g}",
-            )  # fmt: skip
+            )
     return None
 
 
@@ -229,9 +233,14 @@ def _whole_column(column: str, numbers: FloatArray, outside: BoolArray, low: flo
     unitless = (reading for reading in fits if not reading.unit and fits[reading] >= PLAIN_WORTH * best)
     best_reading = next(unitless, None) or max(fits, key=fits.__getitem__)
     return ChangedForm(
-        column=column, strange=strange, cells=len(numbers),
-        factor=best_reading.factor, offset=best_reading.offset, unit=best_reading.unit, example=f"{numbers[outside][0]:.10g}",
-    )  # fmt: skip
+        column=column,
+        strange=strange,
+        cells=len(numbers),
+        factor=best_reading.factor,
+        offset=best_reading.offset,
+        unit=best_reading.unit,
+        example=f"{numbers[outside][0]:.10g}",
+    )
 
 
 def propose_words(column: str, unknown: Mapping[str, int], cells: int, categories: Sequence[str]) -> ChangedForm | None:

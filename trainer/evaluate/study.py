@@ -329,11 +329,18 @@ def _tasks(study: Study) -> list[_Task]:
             for threads in study.threads if takes else (1,):
                 tasks += [
                     _Task(
-                        dataset=dataset, variant=variant, folds=study.folds, seed=study.seed, fold=fold,
-                        threads=threads, fingerprint=mark, test_share=study.test_share, second=second,
+                        dataset=dataset,
+                        variant=variant,
+                        folds=study.folds,
+                        seed=study.seed,
+                        fold=fold,
+                        threads=threads,
+                        fingerprint=mark,
+                        test_share=study.test_share,
+                        second=second,
                     )
                     for fold, second in _left_out(study)
-                ]  # fmt: skip
+                ]
     return tasks
 
 

@@ -150,16 +150,58 @@ class StudyReport:
         writer = csv.writer(out, lineterminator="\n")
         threads = sorted({t for cell in self.cells for t in cell.seconds})
         writer.writerow(
-            ["dataset", "group", "variant", "folds", "accuracy", "deviation", "interval_low", "interval_high", "base_rate", "train_accuracy", "leaves", "leaves_deviation",
-             *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved", "cost", "constant_cost", "cost_unit", "cost_interval_low", "cost_interval_high", "goal", "score"]
-        )  # fmt: skip
+            [
+                "dataset",
+                "group",
+                "variant",
+                "folds",
+                "accuracy",
+                "deviation",
+                "interval_low",
+                "interval_high",
+                "base_rate",
+                "train_accuracy",
+                "leaves",
+                "leaves_deviation",
+                *(f"seconds_{t}_threads" for t in threads),
+                "folds_limited",
+                "folds_failed",
+                "proved",
+                "cost",
+                "constant_cost",
+                "cost_unit",
+                "cost_interval_low",
+                "cost_interval_high",
+                "goal",
+                "score",
+            ]
+        )
         for c in self.cells:
             writer.writerow(
-                [c.dataset, c.group, c.variant, c.folds, c.accuracy, c.deviation, *(c.interval or ("", "")), "" if c.base_rate is None else c.base_rate, c.train_accuracy, c.leaves,
-                 c.leaves_deviation, *(c.seconds.get(t, "") for t in threads), c.limited, c.failed, c.proved,
-                 "" if c.cost is None else c.cost, "" if c.constant_cost is None else c.constant_cost, c.cost_unit, *(c.cost_interval or ("", "")),
-                 c.goal, "" if c.score is None else c.score]
-            )  # fmt: skip
+                [
+                    c.dataset,
+                    c.group,
+                    c.variant,
+                    c.folds,
+                    c.accuracy,
+                    c.deviation,
+                    *(c.interval or ("", "")),
+                    "" if c.base_rate is None else c.base_rate,
+                    c.train_accuracy,
+                    c.leaves,
+                    c.leaves_deviation,
+                    *(c.seconds.get(t, "") for t in threads),
+                    c.limited,
+                    c.failed,
+                    c.proved,
+                    "" if c.cost is None else c.cost,
+                    "" if c.constant_cost is None else c.constant_cost,
+                    c.cost_unit,
+                    *(c.cost_interval or ("", "")),
+                    c.goal,
+                    "" if c.score is None else c.score,
+                ]
+            )
         return out.getvalue()
 
     def to_markdown(self) -> str:
@@ -293,10 +335,16 @@ def report(study: Study, records: Sequence[FoldRecord]) -> StudyReport:
         Variants of a group are compared on the data sets where none of them failed.
     """
     cells = tuple(
-        _cell(dataset.name, variant.label, variant.group, study.folds, [r for r in records if (r.dataset, r.variant, r.second) == (dataset.name, variant.label, -1)])
+        _cell(
+            dataset.name,
+            variant.label,
+            variant.group,
+            study.folds,
+            [r for r in records if (r.dataset, r.variant, r.second) == (dataset.name, variant.label, -1)],
+        )
         for dataset in study.datasets
         for variant in study.variants
-    )  # fmt: skip
+    )
     bare = StudyReport(cells=cells, comparisons={}, folds=study.folds, seed=study.seed)
     comparisons = {}
     for group, variants in bare.groups.items():

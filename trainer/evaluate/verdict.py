@@ -427,9 +427,13 @@ def _unseen_rows(model: ModelFile) -> _Measured | None:
     if accuracy is None or not counts.any():
         return None
     return _Measured(
-        confusion=counts, most=_most_frequent(model), accuracy=metrics["accuracy"],
-        interval=accuracy["interval"], in_folds=metrics is crossed, dependent="interval" in metrics,
-    )  # fmt: skip
+        confusion=counts,
+        most=_most_frequent(model),
+        accuracy=metrics["accuracy"],
+        interval=accuracy["interval"],
+        in_folds=metrics is crossed,
+        dependent="interval" in metrics,
+    )
 
 
 def _most_frequent(model: ModelFile) -> int:

@@ -26,16 +26,32 @@ from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_
 from trainer.worker_pool import WorkerPool
 
 MIN_NODE = Parameter(
-    name="min_node", counts_rows=True, type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
-    help="A node with fewer training rows than this becomes a leaf.", unit="rows", advanced=True,
+    name="min_node",
+    counts_rows=True,
+    type="integer",
+    default=2,
+    minimum=2,
+    maximum=10**9,
+    label="Rows to split",
+    help="A node with fewer training rows than this becomes a leaf.",
+    unit="rows",
+    advanced=True,
     restricts=lambda s: [f"no question to fewer than {s['min_node']} rows"] if s["min_node"] > 2 else [],
-)  # fmt: skip
+)
 MIN_GAIN = Parameter(
-    name="min_gain", counts_rows=True, type="number", default=0.0, minimum=0, maximum=1, label="Least gain",
+    name="min_gain",
+    counts_rows=True,
+    type="number",
+    default=0.0,
+    minimum=0,
+    maximum=1,
+    label="Least gain",
     help="A split must reduce the impurity by at least this share of the training rows; 0 allows splits without gain.",
     advanced=True,
-    restricts=lambda s: [f"each question lowering the impurity by at least {s['min_gain']} of the rows"] if s["min_gain"] else [],
-)  # fmt: skip
+    restricts=lambda s: (
+        [f"each question lowering the impurity by at least {s['min_gain']} of the rows"] if s["min_gain"] else []
+    ),
+)
 
 
 def _alpha(text: str) -> Fraction | None:
@@ -66,25 +82,44 @@ def _pruning_words(text: str) -> list[str]:
 
 
 PRUNING = Parameter(
-    name="pruning", type="text", default="0", label="Pruning",
+    name="pruning",
+    type="text",
+    default="0",
+    label="Pruning",
     help="Cost-complexity α: the training error rate that each leaf must save. 0 keeps the whole tree, 'cross-validation' chooses α.",
-    check=_check_pruning, sentences=lambda values: _pruning_words(str(values.get("pruning") or "0")),
-)  # fmt: skip
+    check=_check_pruning,
+    sentences=lambda values: _pruning_words(str(values.get("pruning") or "0")),
+)
 PRUNING_FOLDS = Parameter(
-    name="pruning_folds", type="integer", default=5, minimum=2, maximum=50, label="Pruning folds",
-    help="Number of folds of the cross-validation that chooses α.", advanced=True,
-)  # fmt: skip
+    name="pruning_folds",
+    type="integer",
+    default=5,
+    minimum=2,
+    maximum=50,
+    label="Pruning folds",
+    help="Number of folds of the cross-validation that chooses α.",
+    advanced=True,
+)
 IMPURITY = Parameter(
-    name="impurity", type="choice", default="gini", choices=("gini", "entropy", "error"), label="Impurity",
-    help="The measure that a split reduces: Gini, entropy, or classification error.", advanced=True,
-)  # fmt: skip
+    name="impurity",
+    type="choice",
+    default="gini",
+    choices=("gini", "entropy", "error"),
+    label="Impurity",
+    help="The measure that a split reduces: Gini, entropy, or classification error.",
+    advanced=True,
+)
 # greedy growth ignores the leaf penalty and pruning has its own, so this one only changes the reported objective
 REPORTED_PENALTY = having(
-    LEAF_PENALTY, advanced=True, label="Leaf penalty in the report",
+    LEAF_PENALTY,
+    advanced=True,
+    label="Leaf penalty in the report",
     help="Subtracted from the reported objective for every leaf, to compare it with other methods. The tree does not depend on it; "
     "set the pruning to remove leaves that do not pay.",
-    sentences=lambda values: [_reported_words(float(values.get("leaf_penalty") or 0))] if values.get("leaf_penalty") else [],
-)  # fmt: skip
+    sentences=lambda values: (
+        [_reported_words(float(values.get("leaf_penalty") or 0))] if values.get("leaf_penalty") else []
+    ),
+)
 
 
 def _reported_words(penalty: float) -> str:
@@ -160,9 +195,16 @@ def grow_and_prune(
 
         worker_pool: WorkerPool[Any] = WorkerPool(threads=threads)
         return grow_tree(
-            data, make(data, monitor, worker_pool), lambda split: split_of_columns(split, encoding, sums), stopping,
-            measure=settings["impurity"], stopped=monitor.stopped, report=report_draft, rows=rows, worker_pool=worker_pool,
-        )  # fmt: skip
+            data,
+            make(data, monitor, worker_pool),
+            lambda split: split_of_columns(split, encoding, sums),
+            stopping,
+            measure=settings["impurity"],
+            stopped=monitor.stopped,
+            report=report_draft,
+            rows=rows,
+            worker_pool=worker_pool,
+        )
 
     growth = grow(np.arange(len(X)), "grow")
     draft = growth.draft

@@ -153,6 +153,11 @@ def _two_features(split: Split, side: BoolArray, sums: Encoding, data: SplitData
             empty_left = bool(sides_of_empty[0])
             left[hollow] = empty_left
     return NodeSplit(
-        features=features, coefficients=coefficients, threshold=threshold, left=left, value=0.0, bound=0.0,
+        features=features,
+        coefficients=coefficients,
+        threshold=threshold,
+        left=left,
+        value=0.0,
+        bound=0.0,
         empty_left=empty_left,
-    )  # fmt: skip
+    )

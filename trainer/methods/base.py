@@ -524,10 +524,17 @@ def coefficient_penalty(settings: Mapping[str, Any]) -> Fraction:
 
 
 DEPTH = Parameter(
-    name="depth", type="integer", default=3, minimum=0, maximum=20, flag=True, label="Depth",
-    help="The largest number of questions between the root and a leaf.", unit="questions",
+    name="depth",
+    type="integer",
+    default=3,
+    minimum=0,
+    maximum=20,
+    flag=True,
+    label="Depth",
+    help="The largest number of questions between the root and a leaf.",
+    unit="questions",
     restricts=lambda s: [] if s["depth"] is None else [f"depth ≤ {s['depth']}"],
-)  # fmt: skip
+)
 
 
 def _leaf_sentences(values: Mapping[str, Any]) -> list[str]:
@@ -543,48 +550,106 @@ def _leaf_sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 LEAF_PENALTY = Parameter(
-    name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
+    name="leaf_penalty",
+    type="number",
+    default=0.0,
+    minimum=0,
+    maximum=0.999,
+    flag=True,
+    label="Leaf penalty",
     help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows.",
     sentences=_leaf_sentences,
-)  # fmt: skip
+)
 AUTO_LEAF_PENALTY = replace(
-    LEAF_PENALTY, default=AUTO, automatic=True,
+    LEAF_PENALTY,
+    default=AUTO,
+    automatic=True,
     help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must gain 1 % of the rows. 'auto' "
     "chooses it by folds inside the training rows, so that the tree has as many leaves as help on unseen rows. 0 "
     "allows every leaf, so the tree may learn noise.",
-)  # fmt: skip
+)
 COEFFICIENT_PENALTY = Parameter(
-    name="coefficient_penalty", counts_rows=True, type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",
+    name="coefficient_penalty",
+    counts_rows=True,
+    type="number",
+    default=0.0,
+    minimum=0,
+    maximum=0.999,
+    label="Coefficient penalty",
     help="Subtracted from the training accuracy for every column that a question weighs: 0.01 means 1 % of the rows.",
-)  # fmt: skip
+)
 PAPER_LAMBDA = Parameter(
-    name="paper_lambda", counts_rows=True, type="number", default=None, minimum=0, maximum=0.999, label="The paper's λ",
+    name="paper_lambda",
+    counts_rows=True,
+    type="number",
+    default=None,
+    minimum=0,
+    maximum=0.999,
+    label="The paper's λ",
     help="Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the "
     "leaf penalty; empty means that the leaf penalty is used.",
     advanced=True,
-)  # fmt: skip
+)
 TIME_LIMIT = Parameter(
-    name="time_limit", type="number", default=600.0, minimum=0, maximum=604_800, flag=True, label="Time limit",
-    help="The training stops after this time and keeps the best tree found, with its gap.", unit="s",
-)  # fmt: skip
+    name="time_limit",
+    type="number",
+    default=600.0,
+    minimum=0,
+    maximum=604_800,
+    flag=True,
+    label="Time limit",
+    help="The training stops after this time and keeps the best tree found, with its gap.",
+    unit="s",
+)
 MEMORY_LIMIT = Parameter(
-    name="memory_limit", type="integer", default=None, minimum=64, maximum=1_000_000, flag=True, label="Memory limit",
-    help="Memory the training may use; empty means only the server's limit.", unit="MB", advanced=True,
-)  # fmt: skip
+    name="memory_limit",
+    type="integer",
+    default=None,
+    minimum=64,
+    maximum=1_000_000,
+    flag=True,
+    label="Memory limit",
+    help="Memory the training may use; empty means only the server's limit.",
+    unit="MB",
+    advanced=True,
+)
 THREADS = Parameter(
-    name="threads", type="integer", default=1, minimum=1, maximum=256, flag=True, label="Threads",
-    help="Number of processor threads. The tree does not depend on it.", advanced=True,
-)  # fmt: skip
+    name="threads",
+    type="integer",
+    default=1,
+    minimum=1,
+    maximum=256,
+    flag=True,
+    label="Threads",
+    help="Number of processor threads. The tree does not depend on it.",
+    advanced=True,
+)
 SEED = Parameter(
-    name="seed", type="integer", default=0, minimum=0, maximum=2**31 - 1, flag=True, label="Seed",
-    help="Fixes every random choice, so that the same run gives the same tree again.", advanced=True,
-)  # fmt: skip
+    name="seed",
+    type="integer",
+    default=0,
+    minimum=0,
+    maximum=2**31 - 1,
+    flag=True,
+    label="Seed",
+    help="Fixes every random choice, so that the same run gives the same tree again.",
+    advanced=True,
+)
 MIN_LEAF = Parameter(
-    name="min_leaf", counts_rows=True, type="integer", default=1, minimum=1, maximum=10**9, label="Rows per leaf",
-    help="The smallest number of training rows that a leaf may have.", unit="rows",
+    name="min_leaf",
+    counts_rows=True,
+    type="integer",
+    default=1,
+    minimum=1,
+    maximum=10**9,
+    label="Rows per leaf",
+    help="The smallest number of training rows that a leaf may have.",
+    unit="rows",
     restricts=lambda s: [f"at least {s['min_leaf']} rows in a leaf"] if s["min_leaf"] > 1 else [],
-    sentences=lambda v: [f"A leaf has at least {count_words(v['min_leaf'], 'row')}."] if int(v.get("min_leaf") or 1) > 1 else [],
-)  # fmt: skip
+    sentences=lambda v: (
+        [f"A leaf has at least {count_words(v['min_leaf'], 'row')}."] if int(v.get("min_leaf") or 1) > 1 else []
+    ),
+)
 
 
 NOT_COUNTED = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # limits without a count of optimal trees
@@ -603,10 +668,18 @@ def _check_optimal_trees(settings: Settings, names: SettingNames) -> None:
 
 
 OPTIMAL_TREES = Parameter(
-    name="optimal_trees", counts_rows=True, type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
+    name="optimal_trees",
+    counts_rows=True,
+    type="integer",
+    default=0,
+    minimum=0,
+    maximum=1000,
+    label="Optimal trees to list",
     help="Count all trees with the best objective and the fewest leaves, and list up to this many; 0 means neither.",
-    unit="trees", advanced=True, check=_check_optimal_trees,
-)  # fmt: skip
+    unit="trees",
+    advanced=True,
+    check=_check_optimal_trees,
+)
 
 
 def _check_class_weight(settings: Settings, names: SettingNames) -> None:
@@ -617,10 +690,16 @@ def _check_class_weight(settings: Settings, names: SettingNames) -> None:
 
 
 CLASS_WEIGHT = Parameter(
-    name="class_weight", counts_rows=True, type="choice", default="none", choices=("none", "balanced"), label="Class weights",
+    name="class_weight",
+    counts_rows=True,
+    type="choice",
+    default="none",
+    choices=("none", "balanced"),
+    label="Class weights",
     help="'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.",
-    advanced=True, check=_check_class_weight,
-)  # fmt: skip
+    advanced=True,
+    check=_check_class_weight,
+)
 
 
 def _check_costs(settings: Settings, names: SettingNames) -> None:
@@ -636,15 +715,25 @@ def _check_costs(settings: Settings, names: SettingNames) -> None:
 
 
 COSTS = Parameter(
-    name="costs", type="text", default="", label="Costs of answers", advanced=True, check=_check_costs,
+    name="costs",
+    type="text",
+    default="",
+    label="Costs of answers",
+    advanced=True,
+    check=_check_costs,
     help="Cost of an answer in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not named are 0 for "
     "the true class and 1 for other answers. The search minimises the cost. The leaf penalty is then a share of the cost of the "
     "best single answer.",
-)  # fmt: skip
+)
 COST_UNIT = Parameter(
-    name="cost_unit", type="text", default="", flag=True, label="Unit of the costs", advanced=True,
+    name="cost_unit",
+    type="text",
+    default="",
+    flag=True,
+    label="Unit of the costs",
+    advanced=True,
     help="The unit in which costs are given and reported, for example EUR.",
-)  # fmt: skip
+)
 ANSWER_COSTS = (COSTS, COST_UNIT)
 
 
@@ -686,10 +775,16 @@ def _price_sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 COLUMN_PRICE = Parameter(
-    name="column_price", type="text", default="", label="Prices of columns", advanced=True, check=_check_prices, sentences=_price_sentences,
+    name="column_price",
+    type="text",
+    default="",
+    label="Prices of columns",
+    advanced=True,
+    check=_check_prices,
+    sentences=_price_sentences,
     help="Price of testing a column in one row, for example 'lab_test=12.5; scan=40'. A row pays once if its path tests "
     "the column. The unit is that of the costs, or one error without costs.",
-)  # fmt: skip
+)
 
 
 def _check_goal(settings: Settings, names: SettingNames) -> None:
@@ -738,31 +833,56 @@ def _goal_sentences(values: Mapping[str, Any]) -> list[str]:
 
 
 GOAL = Parameter(
-    name="goal", type="choice", default=AUTO, flag=True, label="Goal", advanced=True, check=_check_goal, sentences=_goal_sentences,
+    name="goal",
+    type="choice",
+    default=AUTO,
+    flag=True,
+    label="Goal",
+    advanced=True,
+    check=_check_goal,
+    sentences=_goal_sentences,
     choices=(AUTO, "accuracy", "costs", "balanced", "f1", "mcc"),
     help="What is optimised: 'accuracy' the share of correct rows, 'costs' the costs of answers, 'balanced' mean recall, 'f1' F1 of the "
     "positive class, 'mcc' Matthews' coefficient. 'auto' is costs if there are any, else accuracy.",
-)  # fmt: skip
+)
 POSITIVE = Parameter(
-    name="positive", type="text", default="", label="Positive class", advanced=True, check=_check_positive,
+    name="positive",
+    type="text",
+    default="",
+    label="Positive class",
+    advanced=True,
+    check=_check_positive,
     help="The class whose F1 is optimised. Empty means the class with fewer training rows.",
-)  # fmt: skip
+)
 GOALS = (GOAL, POSITIVE)
 BINARISE = Parameter(
-    name="binarise", type="choice", default="quantile-thresholds", flag=True, label="Numeric columns become",
+    name="binarise",
+    type="choice",
+    default="quantile-thresholds",
+    flag=True,
+    label="Numeric columns become",
     choices=("quantile-thresholds", "quantile-buckets", "all-thresholds", "none"),
     help="Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).",
     advanced=True,
-)  # fmt: skip
+)
 BINS = Parameter(
-    name="bins", type="integer", default=5, minimum=2, maximum=1000, flag=True, label="Quantiles",
-    help="k quantiles give each numeric column k − 1 thresholds, or k buckets.", advanced=True,
-)  # fmt: skip
+    name="bins",
+    type="integer",
+    default=5,
+    minimum=2,
+    maximum=1000,
+    flag=True,
+    label="Quantiles",
+    help="k quantiles give each numeric column k − 1 thresholds, or k buckets.",
+    advanced=True,
+)
 AUTO_BINS = replace(
-    BINS, default=AUTO, automatic=True,
+    BINS,
+    default=AUTO,
+    automatic=True,
     help="k quantiles give each numeric column k − 1 thresholds, or k buckets. 'auto': all thresholds, or 32, 16, 8 or 4 "
     "per column with those of a CART tree of the same depth, as many as a search of 10 s should prove.",
-)  # fmt: skip
+)
 
 
 def _check_extra_thresholds(settings: Settings, names: SettingNames) -> None:
@@ -778,24 +898,46 @@ def _check_extra_thresholds(settings: Settings, names: SettingNames) -> None:
 
 
 EXTRA_THRESHOLDS = Parameter(
-    name="extra_thresholds", type="text", default="", label="Further thresholds", advanced=True, check=_check_extra_thresholds,
-    help="Thresholds beside the quantiles, as JSON lists by column, for example {\"age\": [31.5, 40]}.",
-)  # fmt: skip
+    name="extra_thresholds",
+    type="text",
+    default="",
+    label="Further thresholds",
+    advanced=True,
+    check=_check_extra_thresholds,
+    help='Thresholds beside the quantiles, as JSON lists by column, for example {"age": [31.5, 40]}.',
+)
 SOLVER = Parameter(
-    name="solver", type="choice", default="auto", choices=("auto", *BACKENDS), flag=True, label="Solver",
-    help="'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.", advanced=True,
-)  # fmt: skip
+    name="solver",
+    type="choice",
+    default="auto",
+    choices=("auto", *BACKENDS),
+    flag=True,
+    label="Solver",
+    help="'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.",
+    advanced=True,
+)
 MIP_GAP = Parameter(
-    name="mip_gap", type="number", default=0.0, minimum=0, maximum=1, flag=True, label="Gap to stop at",
-    help="The search may stop at this relative gap; 0 asks for a full proof.", advanced=True,
-)  # fmt: skip
+    name="mip_gap",
+    type="number",
+    default=0.0,
+    minimum=0,
+    maximum=1,
+    flag=True,
+    label="Gap to stop at",
+    help="The search may stop at this relative gap; 0 asks for a full proof.",
+    advanced=True,
+)
 
 UNSEEN_MISSING = Parameter(
-    name="unseen_missing", type="choice", default="follow", choices=("follow", "refuse"), label="Empty cells that training never saw",
+    name="unseen_missing",
+    type="choice",
+    default="follow",
+    choices=("follow", "refuse"),
+    label="Empty cells that training never saw",
     help="An empty cell in a column that had none in training goes to the side with more training rows, and the answer is "
     "marked (follow); or the row gets no answer (refuse).",
     advanced=True,
-)  # fmt: skip
+)
 
 # parameters of every method, in the order of the forms
 COMMON = (TIME_LIMIT, MEMORY_LIMIT, THREADS, SEED, UNSEEN_MISSING)

@@ -128,9 +128,10 @@ class GurobiSession:
         incumbent = self.model.cbGet(best)
         limit = self.model.cbGet(bound)
         self.exchange.progress(
-            None if abs(incumbent) >= 1e100 else incumbent, math.inf if abs(limit) >= 1e100 else limit,
+            None if abs(incumbent) >= 1e100 else incumbent,
+            math.inf if abs(limit) >= 1e100 else limit,
             int(self.model.cbGet(nodes)),
-        )  # fmt: skip
+        )
 
 
 class Gurobi(Backend):

@@ -328,14 +328,32 @@ class Scip(Backend):
         _configure(scip, exchange)
         if exchange.hooks.lazy or exchange.hooks.fractional:
             scip.includeConshdlr(
-                HiddenRows(session), "hidden", "rows that the method adds", sepapriority=0, enfopriority=PRIORITY,
-                chckpriority=PRIORITY, sepafreq=0 if exchange.hooks.fractional < 0 else 1, propfreq=-1, eagerfreq=1,
-                maxprerounds=0, delaysepa=False, delayprop=False, needscons=False,
-            )  # fmt: skip
+                HiddenRows(session),
+                "hidden",
+                "rows that the method adds",
+                sepapriority=0,
+                enfopriority=PRIORITY,
+                chckpriority=PRIORITY,
+                sepafreq=0 if exchange.hooks.fractional < 0 else 1,
+                propfreq=-1,
+                eagerfreq=1,
+                maxprerounds=0,
+                delaysepa=False,
+                delayprop=False,
+                needscons=False,
+            )
         scip.includeHeur(
-            Proposals(session), "proposals", "solutions of the method", "Y", priority=1_000_000, freq=1, freqofs=0, maxdepth=-1,
-            timingmask=SCIP_HEURTIMING.BEFORENODE | SCIP_HEURTIMING.AFTERLPLOOP, usessubscip=False,
-        )  # fmt: skip
+            Proposals(session),
+            "proposals",
+            "solutions of the method",
+            "Y",
+            priority=1_000_000,
+            freq=1,
+            freqofs=0,
+            maxdepth=-1,
+            timingmask=SCIP_HEURTIMING.BEFORENODE | SCIP_HEURTIMING.AFTERLPLOOP,
+            usessubscip=False,
+        )
         scip.includeEventhdlr(ProgressHandler(session), "clock", "progress and cancel")
         for values in exchange.options.starts:
             solution = scip.createSol()

@@ -256,10 +256,15 @@ def _rows_under_model(
     absent, extra = check_columns(reading.names(names), tree.schema, target=model.target, used=tree.used_columns)
     try:
         rows = rows_for_model(
-            part, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns,
-            refused=tree.refused_columns, only_used=True,
+            part,
+            tree.schema,
+            target=model.target,
+            classes=tree.classes,
+            used=tree.used_columns,
+            refused=tree.refused_columns,
+            only_used=True,
             reading=reading,
-        )  # fmt: skip
+        )
     except DataError as error:
         return error
     return replace(rows, extra_columns=extra, absent_columns=absent)

@@ -58,9 +58,14 @@ class ProofLimits:
 
 
 def write_proof(
-    path: Path, problem: Problem, method: Method, settings: Settings, solution: Solution, limits: ProofLimits,
+    path: Path,
+    problem: Problem,
+    method: Method,
+    settings: Settings,
+    solution: Solution,
+    limits: ProofLimits,
     cancelled: Callable[[], bool] = lambda: False,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Write the proof of a solution's bound to a file; return its record for the model file.
 
     If there is no proof, no file is written, and the record states the reason.

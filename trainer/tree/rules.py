@@ -52,10 +52,14 @@ def rules_of(tree: Tree) -> list[Rule]:
         if v.split is None:
             rules.append(
                 Rule(
-                    conditions=conditions, label=tree.classes[v.label], rows=v.rows, correct=v.counts[v.label],
-                    leaf=v.id, words=words,
+                    conditions=conditions,
+                    label=tree.classes[v.label],
+                    rows=v.rows,
+                    correct=v.counts[v.label],
+                    leaf=v.id,
+                    words=words,
                 )
-            )  # fmt: skip
+            )
             continue
         question = v.split.text(tree.schema) + v.split.empty_note()
         for child, left, answer in ((v.right, False, "no"), (v.left, True, "yes")):

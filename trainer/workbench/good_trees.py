@@ -249,10 +249,13 @@ class GoodRecord:
                 number = self.good.count
             else:
                 number = self.bench.good_trees(
-                    slack=self.request.slack, slack_rows=self.request.slack_rows, slack_cost=self.request.slack_cost,
-                    time_limit=monitor.remaining(), stop=monitor.stopped,
+                    slack=self.request.slack,
+                    slack_rows=self.request.slack_rows,
+                    slack_cost=self.request.slack_cost,
+                    time_limit=monitor.remaining(),
+                    stop=monitor.stopped,
                     **choice_of(with_filters(self.request, filters[:k]), None, None),
-                ).count  # fmt: skip
+                ).count
             filter_, value = filters[k - 1] if k else (None, None)
             stages.append({"filter": filter_, "value": value, "count": number})
         return stages

@@ -436,9 +436,13 @@ class WorkbenchSession:
         choice = choice_of(request, agrees, rows if rows is None or problem.costs is None else self._copies(rows))
         try:
             good = bench.good_trees(
-                slack=request.slack, slack_rows=request.slack_rows, slack_cost=request.slack_cost,
-                time_limit=monitor.remaining(), stop=monitor.stopped, **choice,
-            )  # fmt: skip
+                slack=request.slack,
+                slack_rows=request.slack_rows,
+                slack_cost=request.slack_cost,
+                time_limit=monitor.remaining(),
+                stop=monitor.stopped,
+                **choice,
+            )
         except SearchStopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
         return GoodRecord(bench, good, request, seed=self.settings["seed"], problem=problem).build(monitor, report)

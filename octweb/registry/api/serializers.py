@@ -329,7 +329,10 @@ class BringSerializer(BodySerializer):
     dataset = serializers.UUIDField(help_text="one of your data sets; the columns of the tree are found in it by name")
     title = Name(max_length=200)
     classes = StrictTextField(
-        required=False, default="", allow_blank=True, max_length=2000,
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=2000,
         help_text="names of the classes in the order of the source, with commas: no,yes; LightGBM does not keep them",
-    )  # fmt: skip
+    )
     form = serializers.ChoiceField([*FORMS], required=False, default="", help_text="empty: detected")

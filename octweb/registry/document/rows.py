@@ -165,16 +165,22 @@ def check_claim(model: TreeModel) -> Check | None:
         result_words = right + ("" if cost is None else f", {cost[1]}")
     if not rows.same:
         return Check(
-            agrees=False, correct=correct, n=n, objective=objective,
+            agrees=False,
+            correct=correct,
+            n=n,
+            objective=objective,
             sentence=f"no: {result_words}, but the fingerprint of the rows is another one",
-        )  # fmt: skip
+        )
     claimed = file.metrics.get("train") or {}
     if (claimed.get("correct", correct), claimed.get("n", n)) != (correct, n):
         claim_words = f"the file says {claimed['correct']:,} of {claimed['n']:,} correct"
         return Check(
-            agrees=False, correct=correct, n=n, objective=objective,
+            agrees=False,
+            correct=correct,
+            n=n,
+            objective=objective,
             sentence=f"no: {claim_words}, running its tree gives {correct:,} of {n:,}",
-        )  # fmt: skip
+        )
     if cost is not None and not cost[0]:
         reason = f"the file says {number_text(file.certificate['costs']['cost'])}"
         return Check(

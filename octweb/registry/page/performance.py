@@ -316,9 +316,13 @@ def cheapest_cut(scene: ModelScene, part: str, positive: int) -> CheapestCut | N
     n = int(scene.rows.weights_of(at).sum()) * weight_step(scene.file.certificate)
     tree_cost = float(values[np.arange(len(at)), scene.predicted[at]].sum())
     return CheapestCut(
-        score=float(curve.score[best]), found=int(curve.tp[best]), taken=int(curve.fp[best]), cost=totals[best] / n,
-        tree_cost=tree_cost / n, unit=scene.file.certificate["costs"]["unit"],
-    )  # fmt: skip
+        score=float(curve.score[best]),
+        found=int(curve.tp[best]),
+        taken=int(curve.fp[best]),
+        cost=totals[best] / n,
+        tree_cost=tree_cost / n,
+        unit=scene.file.certificate["costs"]["unit"],
+    )
 
 
 def tree_point(scene: ModelScene, part: str, positive: int) -> tuple[int, int]:

@@ -88,7 +88,5 @@ def legend(scene: ModelScene) -> list[dict[str, Any]]:
     if len(classes) > MOST_NAMED:
         return []
     return [
-        {"look": swatch(k, len(classes)), "label": label}
-        for k, label in enumerate(classes)
-        if scene.node.counts[k]
-    ]  # fmt: skip
+        {"look": swatch(k, len(classes)), "label": label} for k, label in enumerate(classes) if scene.node.counts[k]
+    ]

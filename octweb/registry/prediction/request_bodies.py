@@ -115,9 +115,15 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
 
     def read(schema: Sequence[ColumnSchema]) -> ModelRows:
         return rows_for_model(
-            raw, schema, target=file.target, classes=tree.classes, used=tree.used_columns,
-            refused=tree.refused_columns, only_used=True, reading=reading,
-        )  # fmt: skip
+            raw,
+            schema,
+            target=file.target,
+            classes=tree.classes,
+            used=tree.used_columns,
+            refused=tree.refused_columns,
+            only_used=True,
+            reading=reading,
+        )
 
     rows = read(tree.schema)
     matrix = rows.table.matrix()

@@ -66,8 +66,13 @@ def test_run_settings_are_separated_from_parameters(played):
     client.train(dataset, target="z", method="exact", depth=3, weight="w", warm_start=model_of(client), folds=5)
     assert json.loads(calls[1].content) == {"target": "z"}
     assert json.loads(calls[2].content) == {
-        "dataset": "d1", "method": "exact", "parameters": {"depth": 3}, "weight": "w", "warm_start": "m1", "folds": 5,
-    }  # fmt: skip
+        "dataset": "d1",
+        "method": "exact",
+        "parameters": {"depth": 3},
+        "weight": "w",
+        "warm_start": "m1",
+        "folds": 5,
+    }
 
 
 def test_rows_are_predicted_in_batches(played):
@@ -131,8 +136,13 @@ def test_name_means_its_served_version(played):
 def test_constants_equal_those_of_the_server():
     assert set(FINISHED) == jobs.FINISHED
     assert {*RUN_MEMBERS} == NewRunSerializer().fields.keys() - {
-        "dataset", "method", "parameters", "name", "test_share", "folds",
-    }  # fmt: skip
+        "dataset",
+        "method",
+        "parameters",
+        "name",
+        "test_share",
+        "folds",
+    }
     assert (models.SUBJECT_HEADER, models.DRY_RUN_HEADER) == (recording.SUBJECT_HEADER, retired.DRY_RUN_HEADER)
     assert idempotency.ABANDONED.total_seconds() == connection.LONGEST_EXECUTION_SECONDS
 

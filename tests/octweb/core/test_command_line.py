@@ -101,9 +101,13 @@ def test_unwritable_home_gives_answer_or_sentence(tmp_path):
     (tmp_path / "file").touch()  # nobody, not even root, can create a folder below a file
     lines = [*WITHOUT_DATABASE, *WITH_DATABASE]
     process = subprocess.run(
-        [sys.executable, "-c", EACH, *WITHOUT_DATABASE], input="\n".join(lines), text=True, capture_output=True,
-        cwd=tmp_path, env=environment_of_newcomer(tmp_path / "file" / "home"),
-    )  # fmt: skip
+        [sys.executable, "-c", EACH, *WITHOUT_DATABASE],
+        input="\n".join(lines),
+        text=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment_of_newcomer(tmp_path / "file" / "home"),
+    )
     assert process.returncode == 0, process.stderr
     assert "Traceback" not in process.stdout + process.stderr
     ends = [line for line in process.stdout.splitlines() if line[0] in "01"]

@@ -72,13 +72,34 @@ def server(tmp_path, proxies, client_seconds):
         port = probe.getsockname()[1]
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "gunicorn", "echo:application", "--bind", f"127.0.0.1:{port}", "--worker-class", WORKER,
-            "--workers", "1", "--threads", str(THREADS), "--keep-alive", "600", "--graceful-timeout", "60",
-            "--no-control-socket", "--pythonpath", str(tmp_path), "--forwarded-allow-ips", proxies,
-            "--worker-connections", "100",
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "echo:application",
+            "--bind",
+            f"127.0.0.1:{port}",
+            "--worker-class",
+            WORKER,
+            "--workers",
+            "1",
+            "--threads",
+            str(THREADS),
+            "--keep-alive",
+            "600",
+            "--graceful-timeout",
+            "60",
+            "--no-control-socket",
+            "--pythonpath",
+            str(tmp_path),
+            "--forwarded-allow-ips",
+            proxies,
+            "--worker-connections",
+            "100",
         ],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OCTWEB_CLIENT_SECONDS": str(client_seconds)}, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OCTWEB_CLIENT_SECONDS": str(client_seconds)},
+        stderr=subprocess.PIPE,
+    )
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -478,9 +499,7 @@ def answer_here():
     caller, served = socket.socketpair()
     ours = CountedSocket(fileno=served.detach())
     config = Config()
-    worker = gunicorn_worker.TurnWorker(
-        1, os.getppid(), [], SimpleNamespace(cfg=config), 30, config, Logger(config)
-    )  # fmt: skip
+    worker = gunicorn_worker.TurnWorker(1, os.getppid(), [], SimpleNamespace(cfg=config), 30, config, Logger(config))
     conn = TConn(worker.cfg, ours, ("127.0.0.1", 40_000), ("127.0.0.1", 8000))
     conn.data_ready = True
 

@@ -70,8 +70,11 @@ def test_links_follow_the_script_name(tmp_path):
     (tmp_path / "static").mkdir()
     (tmp_path / "static" / "icon.svg").write_text("<svg/>")
     environment = os.environ | {
-        "OCTWEB_DATA_DIR": str(tmp_path), "SCRIPT_NAME": "/trees", "DJANGO_SETTINGS_MODULE": "octweb.settings", "OCTWEB_WARM": "0",
-    }  # fmt: skip
+        "OCTWEB_DATA_DIR": str(tmp_path),
+        "SCRIPT_NAME": "/trees",
+        "DJANGO_SETTINGS_MODULE": "octweb.settings",
+        "OCTWEB_WARM": "0",
+    }
     process = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr[-2000:]
     static, page, error, health, file = json.loads(process.stdout.splitlines()[-1])

@@ -22,11 +22,24 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 @pytest.mark.parametrize(
     "address",
     [
-        "/api/v1/", "/api/v1/methods/", "/api/v1/datasets/", "/api/v1/runs/", "/api/v1/experiments/", "/api/v1/workbenches/", "/api/v1/models/",
-        "/api/v1/predictions/", "/api/v1/tokens/", "/api/v1/models/{model}/", "/api/v1/models/{model}/figures/tree/",
-        "/api/v1/models/figures/compare/", "/v2", "/v2/models/small-cart", "/ping", "/ping?model=small-cart",
+        "/api/v1/",
+        "/api/v1/methods/",
+        "/api/v1/datasets/",
+        "/api/v1/runs/",
+        "/api/v1/experiments/",
+        "/api/v1/workbenches/",
+        "/api/v1/models/",
+        "/api/v1/predictions/",
+        "/api/v1/tokens/",
+        "/api/v1/models/{model}/",
+        "/api/v1/models/{model}/figures/tree/",
+        "/api/v1/models/figures/compare/",
+        "/v2",
+        "/v2/models/small-cart",
+        "/ping",
+        "/ping?model=small-cart",
     ],
-)  # fmt: skip
+)
 def test_unknown_parameter_is_named_and_refused(client_of, owner, approved, address):
     address = address.format(model=approved.pk)
     client = client_of(owner)

@@ -44,9 +44,14 @@ def test_gzip_and_parquet_give_the_same_table_as_csv(owner):
 def test_delimiter_encoding_header_and_kinds_can_be_given(owner):
     content = "1;M\u00fcller;p\n2;B\u00e4r;q\n3;M\u00fcller;q\n1;B\u00e4r;p\n".encode("cp1252")
     answer = post(
-        owner, content, delimiter=";", encoding="cp1252", header="false", target="column 3",
+        owner,
+        content,
+        delimiter=";",
+        encoding="cp1252",
+        header="false",
+        target="column 3",
         kinds='{"column 1": "categorical"}',
-    )  # fmt: skip
+    )
     assert answer.status_code == 201, answer.content
     record = answer.json()
     assert [c["name"] for c in record["columns"]] == ["column 1", "column 2", "column 3"]

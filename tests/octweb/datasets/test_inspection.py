@@ -287,9 +287,16 @@ def test_training_warns_of_classes_that_look_alike(table):
 def test_parameter_that_names_an_identifier_keeps_it(table):
     err = StringIO()
     call_command(
-        "train", table, target="answer", method="exact", depth=1, set=["forbidden_pairs=Id + size"], merge=["answer"], stdout=StringIO(),
+        "train",
+        table,
+        target="answer",
+        method="exact",
+        depth=1,
+        set=["forbidden_pairs=Id + size"],
+        merge=["answer"],
+        stdout=StringIO(),
         stderr=err,
-    )  # fmt: skip
+    )
     assert "Column 'Id' is used, but its values name or count the rows." in err.getvalue()
 
 

@@ -56,9 +56,15 @@ def test_the_api_refuses_what_is_open_and_takes_the_switch(owner):
 def test_signs_words_and_lines_can_be_given_to_the_api(owner):
     content = b"x;y\nn,n;n\n1,234;a\n2,500;b\nnil;a\n3,125;b\nend;b\n"
     answer = post(
-        owner, content, target="y", decimal="comma", missing_words='["nil"]', skip_top="0", skip_bottom="1",
+        owner,
+        content,
+        target="y",
+        decimal="comma",
+        missing_words='["nil"]',
+        skip_top="0",
+        skip_bottom="1",
         kinds='{"x": "number"}',
-    )  # fmt: skip
+    )
     assert answer.status_code == 422
     assert "Line 2: column 'x' has 'n,n'" in answer.json()["detail"]
     content = content.replace(b"n,n;n\n", b"")

@@ -37,9 +37,16 @@ def model(table, tmp_path):
 
 def train(table, model, target):
     call_command(
-        "train", str(table), target=target, method="cart", depth=2, no_header=True, output=str(model),
-        stdout=StringIO(), stderr=StringIO(),
-    )  # fmt: skip
+        "train",
+        str(table),
+        target=target,
+        method="cart",
+        depth=2,
+        no_header=True,
+        output=str(model),
+        stdout=StringIO(),
+        stderr=StringIO(),
+    )
     return model
 
 
@@ -101,9 +108,16 @@ def test_tree_of_one_leaf_keeps_the_first_row(table, tmp_path):
     table.write_text("".join(f"{i},p\n" for i in range(30)) + "1,q\n")
     model = tmp_path / "leaf.json"
     call_command(
-        "train", str(table), target="column 2", method="cart", depth=0, no_header=True, output=str(model),
-        stdout=StringIO(), stderr=StringIO(),
-    )  # fmt: skip
+        "train",
+        str(table),
+        target="column 2",
+        method="cart",
+        depth=0,
+        no_header=True,
+        output=str(model),
+        stdout=StringIO(),
+        stderr=StringIO(),
+    )
     assert len(answers(model, table)) == 31
 
 

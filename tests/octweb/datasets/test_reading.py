@@ -51,9 +51,18 @@ for name, file_name, content in made:
 @pytest.mark.one_database
 def test_archive_bomb_takes_little_memory_without_limits(tmp_path):
     process = subprocess.run(
-        [sys.executable, "-c", READ_ALL, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=300,
-        env={"PATH": "/usr/bin", "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"},
-    )  # fmt: skip
+        [sys.executable, "-c", READ_ALL, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={
+            "PATH": "/usr/bin",
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "MALLOC_ARENA_MAX": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        },
+    )
     assert (process.returncode, process.stdout) == (0, ""), process.stderr[-2000:]
 
 

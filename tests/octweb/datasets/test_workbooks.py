@@ -38,9 +38,16 @@ def table(tmp_path):
 @pytest.fixture
 def model(table, tmp_path):
     call_command(
-        "train", str(table), target="class", method="cart", depth=2, sheet="Data", output=str(tmp_path / "m.json"),
-        stdout=StringIO(), stderr=StringIO(),
-    )  # fmt: skip
+        "train",
+        str(table),
+        target="class",
+        method="cart",
+        depth=2,
+        sheet="Data",
+        output=str(tmp_path / "m.json"),
+        stdout=StringIO(),
+        stderr=StringIO(),
+    )
     return tmp_path / "m.json"
 
 
@@ -149,5 +156,6 @@ def test_feather_file_goes_through_the_pages(client, owner, media):
     dataset = Dataset.objects.get()
     assert (dataset.rows, dataset.base_name) == (60, "Feathers")
     assert {c["name"]: c["kind"] for c in dataset.columns if c["name"] in ("size", "colour")} == {
-        "size": "numeric", "colour": "categorical",
-    }  # fmt: skip
+        "size": "numeric",
+        "colour": "categorical",
+    }

@@ -77,8 +77,10 @@ def test_page_is_independent_of_training_rows(owner, staff, media, client):
     """Two tables give one tree with the same steps and units, from other values, frequencies and categories."""
     pages = []
     found = []
-    for rows in (training_rows(scores=(1, 2, 10, 11, 19), towns=("north", "south", "east")),
-                 training_rows(scores=(-7, 1, 10, 11, 300), towns=("north", "south", "east", "west", ""))):  # fmt: skip
+    for rows in (
+        training_rows(scores=(1, 2, 10, 11, 19), towns=("north", "south", "east")),
+        training_rows(scores=(-7, 1, 10, 11, 300), towns=("north", "south", "east", "west", "")),
+    ):
         model = trained_on(rows, owner)
         registry.ask_for_approval(model, by=owner)
         registry.approve(model, by=staff)

@@ -43,8 +43,11 @@ def in_node(work: str, cases: list) -> list:
     """Return the results of the JavaScript function `work` for all cases."""
     process = subprocess.run(
         [NODE, "-e", f"{PRELUDE}\nfunction work(one) {{ {work} }}", "--", str(FILES / "static" / "tree_engine.js")],
-        input=json.dumps(cases), capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert process.returncode == 0, process.stderr[-2000:]
     return json.loads(process.stdout)
 
@@ -126,10 +129,12 @@ def test_spellings_match_the_server(categories):
 def test_missing_words_and_ranks_match_the_server():
     ranks = ("low", "none", "High")
     schema = with_ranks(
-        (ColumnSchema(name="n", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),
-         ColumnSchema(name="c", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN)),
+        (
+            ColumnSchema(name="n", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),
+            ColumnSchema(name="c", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),
+        ),
         {"columns": {"c": {"ranks": ranks}}},
-    )  # fmt: skip
+    )
     inner = DraftBranch(split=Threshold(feature=1, threshold=1.5), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
     draft = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(label=0), right=inner)
     rows = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 2.0]])

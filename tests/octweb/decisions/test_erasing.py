@@ -156,9 +156,16 @@ def mutations(lines, rng):
     yield "digit", changed(i, payload=f"{text[:digit]}{(int(text[digit]) + 1) % 10}{text[digit + 1 :]}")
     yield "salt", changed(i, salt=rng.randbytes(16).hex())
     yield "commitment", changed(i, commitment=rng.randbytes(32).hex())
-    yield "recomputed", changed(
-        i, payload=text[:-1] + " }", commitment=check_decisions.sha256(b"\0" + bytes.fromhex(lines[i]["salt"]) + (text[:-1] + " }").encode()).hex()
-    )  # fmt: skip
+    yield (
+        "recomputed",
+        changed(
+            i,
+            payload=text[:-1] + " }",
+            commitment=check_decisions.sha256(
+                b"\0" + bytes.fromhex(lines[i]["salt"]) + (text[:-1] + " }").encode()
+            ).hex(),
+        ),
+    )
     yield "missing", lines[:i] + lines[i + 1 :]
     yield "added", [*lines[:i], lines[i], *lines[i:]]
     yield "order", [lines[j] if k == i else lines[i] if k == j else line for k, line in enumerate(lines)]

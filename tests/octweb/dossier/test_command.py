@@ -34,9 +34,13 @@ def made(tmp_path_factory):
     signing.private_key(settings.DOSSIER_KEY)
     try:
         call_command(
-            "dossier", str(folder / "model.json"), str(folder / "data.csv"),
-            output=str(folder / "out"), meant_for="tests </title><script>", group=["flag"],
-        )  # fmt: skip
+            "dossier",
+            str(folder / "model.json"),
+            str(folder / "data.csv"),
+            output=str(folder / "out"),
+            meant_for="tests </title><script>",
+            group=["flag"],
+        )
     finally:
         settings.DOSSIER_KEY = key
     return folder

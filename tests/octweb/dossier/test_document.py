@@ -95,7 +95,11 @@ def test_missing_parts_are_reported_under_their_headings(tmp_path):
 
 
 def test_the_numbers_of_the_record_are_on_the_page(tmp_path):
-    record, page = document(tmp_path, *trained(tmp_path, "cart", test_share=0.4), about={"review": [{"at": "2026-11-01", "by": "ada", "step": "Approved", "note": "<b>fine</b>"}]})  # fmt: skip
+    record, page = document(
+        tmp_path,
+        *trained(tmp_path, "cart", test_share=0.4),
+        about={"review": [{"at": "2026-11-01", "by": "ada", "step": "Approved", "note": "<b>fine</b>"}]},
+    )
     measured = record["performance"]["unseen"]
     text = re.sub(r"<[^>]+>", " ", page)
     assert f"{measured['accuracy']['right']} of {measured['accuracy']['rows']} rows" in text

@@ -50,9 +50,14 @@ def finish(cart_document):
             }
         test = {"n": 30, "correct": 24, "accuracy": 0.8}
         candidate.summary = {
-            "leaves": leaves, "depth": 1, "train_accuracy": 0.9, "seconds": 0.5, "status": "heuristic", "gap": None,
+            "leaves": leaves,
+            "depth": 1,
+            "train_accuracy": 0.9,
+            "seconds": 0.5,
+            "status": "heuristic",
+            "gap": None,
             "metrics": {"test": test},
-        } | summary  # fmt: skip
+        } | summary
         document = trained("cart", depth=2)
         document["metrics"]["test"] = test
         candidate.document = json.dumps(document)

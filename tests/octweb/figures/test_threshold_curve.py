@@ -175,9 +175,18 @@ def test_thresholds_of_ranks_are_words():
     """A line between the ranks 1 and 2 is at the lower word; Plotly shows the words as they are."""
     n = np.arange(1.0, 3.0)
     costs = CutCosts(
-        column="grade", low=n, high=n + 1, yes=np.array([3, 6]), wrong=np.array([4, 1]), own=1.5, nobody=5, everybody=6,
-        known=9, rows=9, ranks=("low", "<b>mid", "high"),
-    )  # fmt: skip
+        column="grade",
+        low=n,
+        high=n + 1,
+        yes=np.array([3, 6]),
+        wrong=np.array([4, 1]),
+        own=1.5,
+        nobody=5,
+        everybody=6,
+        known=9,
+        rows=9,
+        ranks=("low", "<b>mid", "high"),
+    )
     assert [costs.written(place) for place in (0, 1)] == ["low", "<b>mid"]
     assert lowest_words(costs) == "fewest, 1, at &lt;b&gt;mid"
     assert rank_ticks(costs.ranks) == {"tickvals": [1, 2, 3], "ticktext": ["low", "&lt;b&gt;mid", "high"]}

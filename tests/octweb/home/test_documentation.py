@@ -58,11 +58,25 @@ def test_unchanged_page_is_not_sent_again(client, site):
 @pytest.mark.parametrize(
     "page",
     [
-        "../secret.html", "methods/../../secret.html", "..%2fsecret.html", "../secret/", "linked/", "nowhere/",
-        "%2e%2e/secret.html", "linked.html", ".hidden", "/etc/passwd",
-        "%2fetc%2fpasswd", "nowhere.html", "methods", "a%00b", "x" * 5000, "index.html/", "..\\secret.html",
+        "../secret.html",
+        "methods/../../secret.html",
+        "..%2fsecret.html",
+        "../secret/",
+        "linked/",
+        "nowhere/",
+        "%2e%2e/secret.html",
+        "linked.html",
+        ".hidden",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "nowhere.html",
+        "methods",
+        "a%00b",
+        "x" * 5000,
+        "index.html/",
+        "..\\secret.html",
     ],
-)  # fmt: skip
+)
 def test_nothing_else_is_served(client, site, page):
     answer = client.get(f"/docs/{page}")
     assert answer.status_code == 404

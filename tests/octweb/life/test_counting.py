@@ -59,8 +59,10 @@ def test_answers_of_each_api_are_counted_by_leaf(approved, client_of, owner, cou
     assert post(client, f"/v2/models/{name}/infer", tensors(ROW)).status_code == 200
     assert post(client, f"/invocations?model={name}", {"dataframe_records": [ROW] * 4}).status_code == 200
     assert counted(approved) == {
-        ("v1", "rows", str(leaf)): 6, ("v2", "rows", str(leaf)): 1, ("invocations", "rows", str(leaf)): 4,
-    }  # fmt: skip
+        ("v1", "rows", str(leaf)): 6,
+        ("v2", "rows", str(leaf)): 1,
+        ("invocations", "rows", str(leaf)): 4,
+    }
     assert set(DailyCount.objects.values_list("day", flat=True)) == {datetime.now(UTC).date()}
 
 

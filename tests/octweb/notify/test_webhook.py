@@ -187,12 +187,27 @@ def test_connection_uses_the_checked_address(serve, settings, monkeypatch):
 @pytest.mark.parametrize(
     "url",
     [
-        "ftp://example.org/x", "http://", "http://user:word@example.org/", "http://127.0.0.1:9/", "http://localhost/", "http://[::1]/",
-        "http://169.254.169.254/latest/", "http://10.0.0.1/", "http://0.0.0.0/", "http://[::ffff:127.0.0.1]/", "http://x:99999/",
-        "http://127.1/", "http://2130706433/", "http://0x7f.1/", "http://[fec0::1]/", "http://[::127.0.0.1]/",
-        "http://example.org/a b", "http://example.org/\u00fc", "http://[fe80::1%25eth0]/",
+        "ftp://example.org/x",
+        "http://",
+        "http://user:word@example.org/",
+        "http://127.0.0.1:9/",
+        "http://localhost/",
+        "http://[::1]/",
+        "http://169.254.169.254/latest/",
+        "http://10.0.0.1/",
+        "http://0.0.0.0/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://x:99999/",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://0x7f.1/",
+        "http://[fec0::1]/",
+        "http://[::127.0.0.1]/",
+        "http://example.org/a b",
+        "http://example.org/\u00fc",
+        "http://[fe80::1%25eth0]/",
     ],
-)  # fmt: skip
+)
 def test_private_and_broken_addresses_are_refused(url):
     with pytest.raises(Undelivered):
         send(url, "secret", ENVELOPE)

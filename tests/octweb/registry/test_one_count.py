@@ -79,9 +79,13 @@ def test_check_panel_knows_the_check_of_the_dossier(model, client, owner):
 
 def test_incumbent_without_a_shown_tree_is_not_denied(owner, dataset, client):  # noqa: F811
     run = TrainingRun.objects.create(
-        owner=owner, dataset=dataset, method="exact", parameters={}, status=RunStatus.RUNNING,
+        owner=owner,
+        dataset=dataset,
+        method="exact",
+        parameters={},
+        status=RunStatus.RUNNING,
         progress={"t": 1.0, "phase": "search", "incumbent": 0.67},
-    )  # fmt: skip
+    )
     client.force_login(owner)
     text = visible(client.get(f"/runs/{run.pk}/"))
     assert "0.67" in text

@@ -193,9 +193,12 @@ def test_typed_costs_count_weights_and_groups(owner, bound):
         x = rng.normal()
         lines.append(f"{x:.2f},{(0.5, 1, 3)[i % 3]},g{i // 12},{'rare' if x + rng.normal() > 1.6 else 'usual'}")
     table = datasets.create(
-        owner=owner, file=io.BytesIO("\n".join([*lines, ""]).encode()), source_name="t.csv", name="t",
+        owner=owner,
+        file=io.BytesIO("\n".join([*lines, ""]).encode()),
+        source_name="t.csv",
+        name="t",
         choice=datasets.ColumnChoice(target="answer", ignore=["w", "g"]),
-    )  # fmt: skip
+    )
     rows, labels, _ = load(stored.path_of(table.file), target="answer", missing={}, ignore=["w", "g"], **bound)
     asked = TrainRequest(
         table=rows, labels=labels, method="exact", parameters={"depth": 1, "goal": "balanced"}, test_share=0.5
@@ -372,9 +375,17 @@ def costs_of(wrong, at, rows=1000):
     """
     n = np.arange(len(wrong), dtype=float)
     return CutCosts(
-        column="x", low=n, high=n + 1, yes=n.astype(int), wrong=np.array(wrong), own=at + 0.5, nobody=900, everybody=800,
-        known=rows, rows=rows,
-    )  # fmt: skip
+        column="x",
+        low=n,
+        high=n + 1,
+        yes=n.astype(int),
+        wrong=np.array(wrong),
+        own=at + 0.5,
+        nobody=900,
+        everybody=800,
+        known=rows,
+        rows=rows,
+    )
 
 
 @pytest.mark.parametrize(
@@ -527,9 +538,13 @@ def test_inspector_shows_words_of_ranks_instead_of_thresholds(owner, client):
     lines = [f"{words[i % 3]},{i / 2},{'no' if i % 3 == 0 and i % 7 else 'yes'}" for i in range(200)]
     text = "level,n,answer\n" + "\n".join(lines) + "\n"
     table = datasets.create(
-        owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t",
-        reading=ReadOptions(given={"kinds": {"level": "ranks:low<mid<high"}}), choice=datasets.ColumnChoice(target="answer"),
-    )  # fmt: skip
+        owner=owner,
+        file=io.BytesIO(text.encode()),
+        source_name="t.csv",
+        name="t",
+        reading=ReadOptions(given={"kinds": {"level": "ranks:low<mid<high"}}),
+        choice=datasets.ColumnChoice(target="answer"),
+    )
     model = trained_on(table, owner, depth=1)
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/?mode=tree&node=0&tab=question").content.decode()
@@ -550,10 +565,13 @@ def test_groups_by_ranks_have_the_words(owner):
     words = ["low", "mid", "high"]
     lines = [f"{words[i % 3]},{words[i % 2]},{i / 2},{'no' if i % 3 == 0 else 'yes'}" for i in range(400)]
     table = datasets.create(
-        owner=owner, file=io.BytesIO("\n".join(["level,other,n,answer", *lines, ""]).encode()), source_name="t.csv", name="t",
+        owner=owner,
+        file=io.BytesIO("\n".join(["level,other,n,answer", *lines, ""]).encode()),
+        source_name="t.csv",
+        name="t",
         reading=ReadOptions(given={"kinds": {"level": "ranks:low<mid<high", "other": "ranks:low<mid<high"}}),
         choice=datasets.ColumnChoice(target="answer"),
-    )  # fmt: skip
+    )
     scene = scene_of(trained_on(table, owner, depth=1), owner)
     for column, names in (("level", ["low", "mid", "high"]), ("other", ["low", "mid"])):
         assert [g["label"] for g in groups.groups(scene, column, "training")["groups"]] == names
@@ -568,15 +586,21 @@ def test_group_columns_outside_training_parse_like_the_table(owner):
     ]
     for ignore in (["level", "day", "price", "flag", "town"], []):
         table = datasets.create(
-            owner=owner, file=io.BytesIO("\n".join(["n;level;day;price;flag;town;answer", *lines, ""]).encode()),
-            source_name="t.csv", name="t", reading=ReadOptions(given={"kinds": {"level": "ranks:low<mid<high"}}),
+            owner=owner,
+            file=io.BytesIO("\n".join(["n;level;day;price;flag;town;answer", *lines, ""]).encode()),
+            source_name="t.csv",
+            name="t",
+            reading=ReadOptions(given={"kinds": {"level": "ranks:low<mid<high"}}),
             choice=datasets.ColumnChoice(target="answer", ignore=ignore),
-        )  # fmt: skip
+        )
         scene = scene_of(trained_on(table, owner, share=0, depth=1), owner)
         for column, labels in (
-            ("level", ["low", "mid"]), ("day month", ["1", "2", "3"]), ("price", ["0.5", "1.5", "2.5", "3.5"]),
-            ("flag", ["0", "1"]), ("town", ["T0", "T1", "T2", "T3", "T4"]),
-        ):  # fmt: skip
+            ("level", ["low", "mid"]),
+            ("day month", ["1", "2", "3"]),
+            ("price", ["0.5", "1.5", "2.5", "3.5"]),
+            ("flag", ["0", "1"]),
+            ("town", ["T0", "T1", "T2", "T3", "T4"]),
+        ):
             found = groups.groups(scene, column, "training")["groups"]
             assert [(group["label"], group["rows"]) for group in found] == [
                 (label, pytest.approx(400 / len(labels), abs=1)) for label in labels

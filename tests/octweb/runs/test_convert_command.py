@@ -107,9 +107,19 @@ def test_a_better_tree_is_found_and_the_best_one_is_proved(folder):
     assert own["least_mistakes"] == own["best_mistakes"] == 0  # the rows are those of a tree of depth two
     out = folder / "best.json"
     call_command(
-        "train", str(folder / "rows.csv"), "--target", "edible", "--method", "exact-numeric", "--depth", "2",
-        "--output", str(out), stdout=io.StringIO(), stderr=io.StringIO(),
-    )  # fmt: skip
+        "train",
+        str(folder / "rows.csv"),
+        "--target",
+        "edible",
+        "--method",
+        "exact-numeric",
+        "--depth",
+        "2",
+        "--output",
+        str(out),
+        stdout=io.StringIO(),
+        stderr=io.StringIO(),
+    )
     (folder / "best.pmml").write_text(to_pmml(read_model(out).tree, target="edible"))
     text, record = convert(folder, "best.pmml", "--data", folder / "rows.csv", "--compare")
     assert record["compare"]["verdict"] == "no better tree"

@@ -54,8 +54,9 @@ def test_many_methods_write_tables_and_a_page(capsys, files, tmp_path):
     evaluation = evaluate(capsys, *files, *options)
     assert {r["group"] for r in evaluation["results"]} == {"unpruned", "pruned"}
     assert [r["variant"] for r in evaluation["results"] if r["group"] == "pruned"][:2] == [
-        "Bivariate tree, pruned", "CART, pruned",
-    ]  # fmt: skip
+        "Bivariate tree, pruned",
+        "CART, pruned",
+    ]
     assert len(evaluation["comparisons"]["unpruned"]["accuracy"]["ranks"]) == 3
     with (out / "results.csv").open() as stream:
         assert len(list(csv.DictReader(stream))) == 10

@@ -212,8 +212,16 @@ def test_the_words_say_depth_thresholds_limit_and_constraints(dataset):
     ).to_json()
     headline, sentences = in_words(method, values, columns=2, questions=7)
     text = " ".join([headline, *sentences])
-    for words in ("at most two questions", "at most four thresholds", "7 yes/no", "1\u202f% of the rows", "never asks width",
-                  "80\u202f% of the “no” rows", "10\u202fmin", "Proves that no tree of this size gets more rows right"):  # fmt: skip
+    for words in (
+        "at most two questions",
+        "at most four thresholds",
+        "7 yes/no",
+        "1\u202f% of the rows",
+        "never asks width",
+        "80\u202f% of the “no” rows",
+        "10\u202fmin",
+        "Proves that no tree of this size gets more rows right",
+    ):
         assert words in text, (words, text)
 
 

@@ -222,9 +222,11 @@ def highest_reward_of_one_plane(X, rewards):
         yes = (bits >> np.arange(len(cells))) & 1 == 1
         sign = np.where(yes, 1, -1)
         sides = linprog(
-            np.zeros(X.shape[1] + 1), A_ub=-sign[:, None] * np.column_stack((cells, np.ones(len(cells)))),
-            b_ub=-np.ones(len(cells)), bounds=(None, None),
-        )  # fmt: skip
+            np.zeros(X.shape[1] + 1),
+            A_ub=-sign[:, None] * np.column_stack((cells, np.ones(len(cells)))),
+            b_ub=-np.ones(len(cells)),
+            bounds=(None, None),
+        )
         if sides.status == 0:
             found = max(found, totals[yes].sum(axis=0).max() + totals[~yes].sum(axis=0).max())
     return found

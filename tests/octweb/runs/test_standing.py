@@ -18,9 +18,13 @@ def sentences(
     *, method: str = "exact", parameters=None, summary=None, progress=None, tree=None, finished=False, weight=""
 ):
     run = TrainingRun(
-        method=method, parameters=parameters or {}, summary=summary or {}, progress=progress or {}, weight=weight,
+        method=method,
+        parameters=parameters or {},
+        summary=summary or {},
+        progress=progress or {},
+        weight=weight,
         finished=timezone.now() if finished else None,
-    )  # fmt: skip
+    )
     best = standing(run, get(method), tree)
     return f"{best.right} {best.more}".strip()
 

@@ -62,8 +62,20 @@ def test_depth_none_claims_trees_of_any_depth_and_proves_it(data, tmp_path):
     proof = tmp_path / "model.proof.jsonl.gz"
     penalty = ("--leaf-penalty", 0.02)
     result = train(
-        data, "--target", "class", "--method", "exact", "--depth", "none", *penalty, "--output", model, "--proof", proof, "--json"
-    )  # fmt: skip
+        data,
+        "--target",
+        "class",
+        "--method",
+        "exact",
+        "--depth",
+        "none",
+        *penalty,
+        "--output",
+        model,
+        "--proof",
+        proof,
+        "--json",
+    )
     assert result.returncode == 0, result.stderr
     summary = json.loads(result.stdout.strip().splitlines()[-1])
     document = json.loads(model.read_text())

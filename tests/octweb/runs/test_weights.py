@@ -64,8 +64,12 @@ def test_train_with_weights_writes_a_model_that_verifies(capsys, survey, tmp_pat
     call_command("train", survey, "--target=class", "--method=exact", "--depth=2", "--json", *arguments)
     found = last_line(capsys)
     assert found["weight"] | {"correct_rows": 0} == {
-        "column": "weight", "step": "1/2", "rows": 45, "correct_rows": 0, "error": 0.0,
-    }  # fmt: skip
+        "column": "weight",
+        "step": "1/2",
+        "rows": 45,
+        "correct_rows": 0,
+        "error": 0.0,
+    }
     assert found["unseen_accuracy"]["rows"] == 60
     assert "weight" not in [column["name"] for column in json.loads(model.read_text())["columns"]]
     assert "refuted" not in {f.verdict for f in verify(model, survey)}
@@ -233,9 +237,14 @@ def test_api_takes_the_weight_column(owner, dataset):
 
 def test_experiment_passes_the_weight_column_on(owner, dataset, capsys):
     experiment = experiments.start(
-        owner=owner, dataset=dataset, folds=3, test_share=0.2, nested=False, weight="weight",
+        owner=owner,
+        dataset=dataset,
+        folds=3,
+        test_share=0.2,
+        nested=False,
+        weight="weight",
         candidates=[{"method": "cart", "parameters": {"depth": 2}}],
-    )  # fmt: skip
+    )
     child = CandidateChild.prepare(experiment.candidates.get())
     command = child.command()
     call_command(*command[command.index("evaluate") :])

@@ -68,8 +68,16 @@ def test_completion_prints_train_record_with_wishes_and_prices(csv_file, tmp_pat
     output = tmp_path / "model.json"
     wishes = ["ask root height <= 2", "forbid y colour", "leaf n yes"]
     arguments = [f"--wish={w}" for w in wishes]
-    record = record_of("complete", str(csv_file), "--target=class", "--method=exact", "--depth=3",
-                       "--leaf-penalty=0.01", f"--output={output}", *arguments)  # fmt: skip
+    record = record_of(
+        "complete",
+        str(csv_file),
+        "--target=class",
+        "--method=exact",
+        "--depth=3",
+        "--leaf-penalty=0.01",
+        f"--output={output}",
+        *arguments,
+    )
     assert set(record) >= TRAINED
     assert record["status"] == "optimal"
     assert [w["wish"] for w in record["wishes"]] == wishes
@@ -189,9 +197,18 @@ def test_invalid_wishes_and_parameters_exit_2(csv_file, arguments, word):
 
 
 def test_good_trees_have_the_members_of_the_contract(csv_file):
-    record = record_of("good-trees", str(csv_file), "--target=class", "--method=exact", "--depth=2",
+    record = record_of(
+        "good-trees",
+        str(csv_file),
+        "--target=class",
+        "--method=exact",
+        "--depth=2",
         "--bins=5",
-                       "--leaf-penalty=0.01", "--slack=0.2", "--list=7", "--sample=5")  # fmt: skip
+        "--leaf-penalty=0.01",
+        "--slack=0.2",
+        "--list=7",
+        "--sample=5",
+    )
     assert record["status"] == "complete"
     assert record["count"] >= record["count_without_idle"] >= 1
     assert record["count"] >= record["answers"] >= 1
@@ -215,8 +232,16 @@ def test_good_trees_have_the_members_of_the_contract(csv_file):
     assert record["tolerance"][-1][1] == record["count"]
     assert len(record["differ"]) == min(24, len(record["trees"]))
     assert all(row[k] == 0 for k, row in enumerate(record["differ"]))
-    rows = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--bins=5", "--leaf-penalty=0.01", "--slack=0.2",
-                     "--disputed=1000")["rows"]  # fmt: skip
+    rows = record_of(
+        "good-trees",
+        str(csv_file),
+        "--target=class",
+        "--depth=2",
+        "--bins=5",
+        "--leaf-penalty=0.01",
+        "--slack=0.2",
+        "--disputed=1000",
+    )["rows"]
     assert rows["listed"][:10] == record["rows"]["listed"]
     assert 0 < rows["depends"] == len(rows["listed"]) < rows["of"] == 120
     assert all(sum(line["answers"].values()) == record["count"] for line in rows["listed"])
@@ -302,8 +327,15 @@ def test_stopped_count_states_what_is_missing(csv_file, monkeypatch):
 )
 def test_verify_searches_again_with_the_wishes(csv_file, tmp_path, wishes):
     output = tmp_path / "model.json"
-    run("complete", str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", f"--output={output}",
-        *(f"--wish={w}" for w in wishes))  # fmt: skip
+    run(
+        "complete",
+        str(csv_file),
+        "--target=class",
+        "--depth=2",
+        "--leaf-penalty=0.01",
+        f"--output={output}",
+        *(f"--wish={w}" for w in wishes),
+    )
     findings = {f.claim: f for f in verify(output, csv_file)}
     assert findings["bound"].verdict == "proved"
     assert all(findings[f"wish '{w}'"].verdict == "recounted" for w in wishes)

@@ -139,8 +139,12 @@ def forms_of(cells: list) -> dict[str, object]:
 
 def records_of(frame) -> list[dict]:
     """Return the rows in the form in which a client sends them in JSON."""
-    columns = {name: [plain(v) for v in frame[name].to_pylist()] if isinstance(frame, pa.Table) else
-               [plain(v) for v in frame[name].to_list()] for name in ("c", "n")}  # fmt: skip
+    columns = {
+        name: [plain(v) for v in frame[name].to_pylist()]
+        if isinstance(frame, pa.Table)
+        else [plain(v) for v in frame[name].to_list()]
+        for name in ("c", "n")
+    }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

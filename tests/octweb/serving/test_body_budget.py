@@ -97,9 +97,12 @@ def test_few_calls_wait_and_others_are_refused_at_once(own):
 def _call(content: bytes, **changes: Any) -> tuple[str, dict[str, str], bytes]:
     heard: list[Any] = []
     environ = {
-        "REQUEST_METHOD": "POST", "PATH_INFO": "/", "CONTENT_LENGTH": str(len(content)), "CONTENT_TYPE": "application/json",
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/",
+        "CONTENT_LENGTH": str(len(content)),
+        "CONTENT_TYPE": "application/json",
         "wsgi.input": io.BytesIO(content),
-    } | changes  # fmt: skip
+    } | changes
 
     def inner(environ, start):
         start("200 OK", [])

@@ -122,9 +122,13 @@ def ask(script: str, question: dict, **environment: str) -> dict:
     """Return what a script prints in the environment of the clients."""
     kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
     process = subprocess.run(
-        [PYTHON, "-W", "ignore", "-c", script], input=json.dumps(question), capture_output=True, text=True, timeout=300,
+        [PYTHON, "-W", "ignore", "-c", script],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        timeout=300,
         env=kept | {"NO_PROXY": "*"} | environment,
-    )  # fmt: skip
+    )
     assert process.returncode == 0, process.stderr[-3000:]
     return json.loads(process.stdout.splitlines()[-1])
 
@@ -177,9 +181,12 @@ def test_a_generated_client_uploads_trains_and_predicts(worker, live_server, own
     command = [PYTHON.with_name("openapi-python-client"), "generate", "--meta", "none", "--path", document]
     path = f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"  # it calls ruff
     done = subprocess.run(
-        [*command, "--output-path", tmp_path / "octweb_api"], env=os.environ | {"PATH": path, "NO_COLOR": "1"},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [*command, "--output-path", tmp_path / "octweb_api"],
+        env=os.environ | {"PATH": path, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     assert "Unable to process" not in said

@@ -146,11 +146,27 @@ def test_the_matrix_is_that_of_a_json_parser_or_none(rows, order, indent, odd):
 @pytest.mark.parametrize(
     "text",
     [
-        b'{"rows":[]}', b'{"rows":[{}]}', b'{"rows":[{"a":1,}]}', b'{"rows":[{"a":1}]]}', b'{"rows":[{"a":1}]} x', b'{"rows":[{"a":1},]}',
-        b'{"rows":[{"a":1}{"a":1}]}', b'{"rows":[{"a":1 2}]}', b'{"rows":[{"a"1}]}', b'{"rows":[{"a":1,"a":2}]}', b'{"rows":[{"a":1},{"a":1,"a":2}]}',
-        b'{"rows":[{"a":1}', b'{"rows":[{"a":', b'{"rows":[{"a', b'{"rows":', b"", b"[]", b'{"rows":[{"b":1}]}', b'{"rows":[[1]]}',
+        b'{"rows":[]}',
+        b'{"rows":[{}]}',
+        b'{"rows":[{"a":1,}]}',
+        b'{"rows":[{"a":1}]]}',
+        b'{"rows":[{"a":1}]} x',
+        b'{"rows":[{"a":1},]}',
+        b'{"rows":[{"a":1}{"a":1}]}',
+        b'{"rows":[{"a":1 2}]}',
+        b'{"rows":[{"a"1}]}',
+        b'{"rows":[{"a":1,"a":2}]}',
+        b'{"rows":[{"a":1},{"a":1,"a":2}]}',
+        b'{"rows":[{"a":1}',
+        b'{"rows":[{"a":',
+        b'{"rows":[{"a',
+        b'{"rows":',
+        b"",
+        b"[]",
+        b'{"rows":[{"b":1}]}',
+        b'{"rows":[[1]]}',
     ],
-)  # fmt: skip
+)
 def test_unusual_json_is_left_to_the_general_parser(text):
     assert rows_matrix(text, ("a",), 100) is None
 

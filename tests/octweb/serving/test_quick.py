@@ -74,11 +74,20 @@ def ways(monkeypatch):
 def wsgi(path: str, body: bytes, token: str, **changes) -> tuple[int, dict[str, str], bytes]:
     """Call the application as gunicorn does."""
     environ = {
-        "REQUEST_METHOD": "POST", "PATH_INFO": path, "QUERY_STRING": "", "SERVER_NAME": "localhost", "SERVER_PORT": "80",
-        "HTTP_HOST": "localhost", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)),
-        "HTTP_AUTHORIZATION": f"Token {token}", "wsgi.input": io.BytesIO(body), "wsgi.errors": io.StringIO(),
-        "wsgi.url_scheme": "http", "REMOTE_ADDR": "127.0.0.1",
-    } | changes  # fmt: skip
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": path,
+        "QUERY_STRING": "",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "HTTP_HOST": "localhost",
+        "CONTENT_TYPE": "application/json",
+        "CONTENT_LENGTH": str(len(body)),
+        "HTTP_AUTHORIZATION": f"Token {token}",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": io.StringIO(),
+        "wsgi.url_scheme": "http",
+        "REMOTE_ADDR": "127.0.0.1",
+    } | changes
     seen = []
     answer = application(environ, lambda status, headers, *rest: seen.append((int(status[:3]), dict(headers))))
     return *seen[0], b"".join(answer)

@@ -39,11 +39,24 @@ def port(request, tmp_path_factory) -> Iterator[int]:
         number = probe.getsockname()[1]
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "gunicorn", "whole:application", "--bind", f"127.0.0.1:{number}", "--worker-class",
-            request.param, "--threads", "2", "--no-control-socket", "--pythonpath", f"{folder},{ROOT}",
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "whole:application",
+            "--bind",
+            f"127.0.0.1:{number}",
+            "--worker-class",
+            request.param,
+            "--threads",
+            "2",
+            "--no-control-socket",
+            "--pythonpath",
+            f"{folder},{ROOT}",
         ],
-        cwd=ROOT, env=os.environ, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ,
+        stderr=subprocess.DEVNULL,
+    )
     until = time.monotonic() + 300
     while True:
         try:

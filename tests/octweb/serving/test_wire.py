@@ -81,11 +81,26 @@ def port(request, tmp_path_factory) -> Iterator[int]:
     }
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "gunicorn", "echo:application", "--bind", f"127.0.0.1:{number}", "--worker-class",
-            request.param, "--threads", "4", "--keep-alive", "30", "--no-control-socket", "--pythonpath", str(folder),
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "echo:application",
+            "--bind",
+            f"127.0.0.1:{number}",
+            "--worker-class",
+            request.param,
+            "--threads",
+            "4",
+            "--keep-alive",
+            "30",
+            "--no-control-socket",
+            "--pythonpath",
+            str(folder),
         ],
-        cwd=ROOT, env=environment, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
     until = time.monotonic() + 300
     while True:
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -307,8 +322,10 @@ def test_headers_of_a_call_do_not_set_the_script_name(way, tmp_path):
         ],
     }[way]
     environment = os.environ | {
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}", "OCTWEB_BIND": f"127.0.0.1:{port}", "OCTWEB_WEB_PROCESSES": "1",
-    }  # fmt: skip
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+        "OCTWEB_BIND": f"127.0.0.1:{port}",
+        "OCTWEB_WEB_PROCESSES": "1",
+    }
     environment.pop("SCRIPT_NAME", None)
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
     try:

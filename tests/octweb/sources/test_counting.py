@@ -130,9 +130,14 @@ def test_failed_count_shows_no_password(sources, counter, work, client, media):
     from octweb.sources.models import SourceCount
 
     job = SourceCount.objects.create(
-        owner=counter, source="secret", table="loans", name="Loans", target="paid", scheme="quantile-thresholds",
+        owner=counter,
+        source="secret",
+        table="loans",
+        name="Loans",
+        target="paid",
+        scheme="quantile-thresholds",
         options={},
-    )  # fmt: skip
+    )
     assert work(job).status == RunStatus.FAILED
     client.force_login(counter)
     for text in (job.error, job.log, client.get(f"/sources/counts/{job.pk}/").content.decode()):

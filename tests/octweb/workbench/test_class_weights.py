@@ -31,9 +31,12 @@ def model(request, owner, media):
         label = "yes" if a + 0.3 * b + 0.6 * rng.normal() > 1.6 else "no"
         lines.append(f"{a:.2f},{b},{rng.choice([0.5, 1, 1.5, 2])},{label}")
     table = datasets.create(
-        owner=owner, file=io.BytesIO("\n".join([*lines, ""]).encode()), source_name="t.csv", name="t",
+        owner=owner,
+        file=io.BytesIO("\n".join([*lines, ""]).encode()),
+        source_name="t.csv",
+        name="t",
         choice=datasets.ColumnChoice(target="answer"),
-    )  # fmt: skip
+    )
     table_file, bound = stored.path_of(table.file), {"weight": request.param} if request.param else {}
     rows, labels, _ = load_table(table_file, target="answer", missing={}, **bound)
     asked = TrainRequest(

@@ -465,9 +465,17 @@ def test_workbench_with_a_stored_bad_wish_recovers(web, model, serve):
 
 def test_hold_of_ranks_is_a_menu_of_words():
     place = page.PageNode(
-        place="", rows=9, text="grade is at most low", bar=[], classes=("no", "yes"), column="grade", threshold="1.5",
-        ranks=("low", "mid", "high"), yes=None, no=None,
-    )  # fmt: skip
+        place="",
+        rows=9,
+        text="grade is at most low",
+        bar=[],
+        classes=("no", "yes"),
+        column="grade",
+        threshold="1.5",
+        ranks=("low", "mid", "high"),
+        yes=None,
+        no=None,
+    )
     place.yes = place.no = page.PageNode(place="y", rows=1, text="no", bar=[], classes=("no", "yes"))
     record = {"column": "grade", "values": ["1", "2"], "counts": [[3, 0], [0, 3], [0, 3]], "empty": [0, 0]}
     step = SimpleNamespace(result={"spreads": {"root": record}})

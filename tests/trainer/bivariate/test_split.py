@@ -117,9 +117,14 @@ def test_every_variant_finds_the_same_value(bound, strategy, best_first):
         sweep(MEASURES[measure], 1, 10**9, 1e-12, points, turn)
         for criteria in (C2 | C3 | C4 | C5, C2 | C3 | C4, C5, C2 | C4):
             options = SearchOptions(
-                measure=measure, bound=bound, strategy=strategy, best_first=best_first, criteria=criteria, switch=False,
+                measure=measure,
+                bound=bound,
+                strategy=strategy,
+                best_first=best_first,
+                criteria=criteria,
+                switch=False,
                 local=1 + seed % 6,
-            )  # fmt: skip
+            )
             split = search_pair(points, options, Workspace(), cap=lambda own: math.inf, stopped=lambda: False)
             assert split.finished
             assert split.value == pytest.approx(expected[0], abs=1e-9), (seed, criteria)
@@ -307,8 +312,10 @@ def test_many_pairs_per_call_give_split_of_one_pair_per_call(measure, monkeypatc
         assert (one is None) == (other is None)
         if one is not None and case[2].gap == 0:
             assert (one.features, one.coefficients, one.threshold) == (
-                other.features, other.coefficients, other.threshold,
-            )  # fmt: skip
+                other.features,
+                other.coefficients,
+                other.threshold,
+            )
             assert (one.value, one.bound) == (other.value, other.bound)
         elif one is not None:
             assert one.bound <= one.value + 1e-9

@@ -67,9 +67,14 @@ def test_threads_report_one_split_after_the_other():
         return 1 if isinstance(branch, DraftLeaf) else draft(branch.left) + draft(branch.right)
 
     growth = grow_tree(
-        data, split, lambda s: (None, False), Stopping(depth=5), measure="gini", worker_pool=crew,
+        data,
+        split,
+        lambda s: (None, False),
+        Stopping(depth=5),
+        measure="gini",
+        worker_pool=crew,
         report=lambda leaves, make: heard.append((leaves, draft(make()))),
-    )  # fmt: skip
+    )
     assert heard == [(k, k) for k in range(2, growth.branches + 2)]
     assert growth.finished
 
@@ -84,9 +89,14 @@ def test_a_run_of_several_threads_ends_with_its_limit():
         return next(calls) > 60
 
     growth = grow_tree(
-        data, lambda rows, node: best_split(data, rows, SearchOptions(), crew=crew, stopped=stopped), lambda s: (None, False),
-        Stopping(), measure="gini", worker_pool=crew, stopped=stopped,
-    )  # fmt: skip
+        data,
+        lambda rows, node: best_split(data, rows, SearchOptions(), crew=crew, stopped=stopped),
+        lambda s: (None, False),
+        Stopping(),
+        measure="gini",
+        worker_pool=crew,
+        stopped=stopped,
+    )
     assert not growth.finished
     assert growth.branches < 60
 
@@ -237,10 +247,16 @@ def test_growth_stops_where_the_gain_is_too_small():
     data = SplitData.of(X, y, 3)
 
     def leaves(gain):
-        return 1 + grow_tree(
-            data, lambda rows, node: best_split(data, rows, SearchOptions()), lambda s: (None, False),
-            Stopping(min_gain=gain), measure="gini",
-        ).branches  # fmt: skip
+        return (
+            1
+            + grow_tree(
+                data,
+                lambda rows, node: best_split(data, rows, SearchOptions()),
+                lambda s: (None, False),
+                Stopping(min_gain=gain),
+                measure="gini",
+            ).branches
+        )
 
     assert leaves(-1.0) > leaves(3.0) > leaves(1e9) == 1
 

@@ -18,9 +18,28 @@ def options(*arguments: str) -> dict:
 
 def test_options_for_the_table_and_for_one_column():
     asked = options(
-        "--decimal", "comma", "--decimal", "size=.", "--thousands", "price=space", "--kind", "when=date:dd/mm/yyyy", "--missing", "refuse",
-        "--missing", "unknown", "--missing", "price=-", "--missing=n.d.", "--delimiter", "tab", "--encoding", "cp1252", "--skip-top", "2",
-    )  # fmt: skip
+        "--decimal",
+        "comma",
+        "--decimal",
+        "size=.",
+        "--thousands",
+        "price=space",
+        "--kind",
+        "when=date:dd/mm/yyyy",
+        "--missing",
+        "refuse",
+        "--missing",
+        "unknown",
+        "--missing",
+        "price=-",
+        "--missing=n.d.",
+        "--delimiter",
+        "tab",
+        "--encoding",
+        "cp1252",
+        "--skip-top",
+        "2",
+    )
     given = given_of(asked)
     assert given.decimal == {"": ",", "size": "."}
     assert given.thousands == {"price": " "}

@@ -135,8 +135,9 @@ def test_zero_as_missing_is_read_if_it_follows_the_comparison():
     X = np.where(rng.random((400, 1)) < 0.4, 0.0, rng.normal(size=(400, 1)) + 2.0)
     model = lightgbm.train(
         {"objective": "binary", "zero_as_missing": True, "verbose": -1, "num_leaves": 2},
-        lightgbm.Dataset(X, (X[:, 0] > 2).astype(int)), 1,
-    )  # fmt: skip
+        lightgbm.Dataset(X, (X[:, 0] > 2).astype(int)),
+        1,
+    )
     text = model.model_to_string()
     threshold = float(text.split("threshold=")[1].split()[0])
     assert threshold > 1

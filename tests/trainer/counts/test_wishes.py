@@ -44,12 +44,16 @@ def random_wishes(rng: np.random.Generator, counts: Counts, number: int) -> list
             str(
                 rng.choice(
                     [
-                        f"ask {place} {question}", f"ask {place} {column}", f"forbid {place} {column}",
-                        f"avoid {place} {column}", f"leaf {place}{label}", f"depth {place} {rng.integers(0, 3)}",
+                        f"ask {place} {question}",
+                        f"ask {place} {column}",
+                        f"forbid {place} {column}",
+                        f"avoid {place} {column}",
+                        f"leaf {place}{label}",
+                        f"depth {place} {rng.integers(0, 3)}",
                     ]
                 )
             )
-        )  # fmt: skip
+        )
     return wishes
 
 

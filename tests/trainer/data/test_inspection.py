@@ -143,9 +143,12 @@ def test_codes_of_places_and_months_are_features(tmp_path, seed):
     zips = rng.choice(np.arange(10_000, 99_999), 240, replace=False).tolist()
     months = [f"month {letter}" for letter in "abcdefghijkl"] * 20
     path = table_of(
-        tmp_path / "t.csv", zip=zips, plz=rng.choice(zips[:90], 240).tolist(), month=months,
+        tmp_path / "t.csv",
+        zip=zips,
+        plz=rng.choice(zips[:90], 240).tolist(),
+        month=months,
         y=rng.choice(["a", "b"], 240).tolist(),
-    )  # fmt: skip
+    )
     assert "identifier" not in {finding.kind for finding in inspect(path, target="y")}
     few = table_of(tmp_path / "few.csv", month=months[:24], y=["a", "b"] * 12)
     assert load(few, target="y")[0].names[0] == "month"

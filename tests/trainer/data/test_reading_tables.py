@@ -319,9 +319,14 @@ def test_loaded_model_reads_data_frames_like_its_file(dated):
     moments = [datetime.datetime.combine(day, datetime.time()) for day in days]
     derived = {column.name: column.values for column in table.columns if not column.schema.categories}
     for rows in (
-        frame, pl.from_pandas(frame), pd.DataFrame({"price": prices, "when": days}), pd.DataFrame({"when": moments, "price": prices}),
-        pl.DataFrame({"when": days, "price": prices}), pa.table({"when": moments, "price": prices}), pd.DataFrame(derived),
-    ):  # fmt: skip
+        frame,
+        pl.from_pandas(frame),
+        pd.DataFrame({"price": prices, "when": days}),
+        pd.DataFrame({"when": moments, "price": prices}),
+        pl.DataFrame({"when": days, "price": prices}),
+        pa.table({"when": moments, "price": prices}),
+        pd.DataFrame(derived),
+    ):
         assert classifier.predict(rows).tolist() == frame["class"].tolist()
     for rows in (
         frame[["when", "price"]],

@@ -124,9 +124,11 @@ def test_required_columns_count_alike_questions_once(seed):
         X[:, 2] = 1 - X[:, 0]
     y = rng.integers(0, 2, n).astype(np.int32)
     problem = Problem(
-        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y),
-        leaf_penalty=[Fraction(0), Fraction(1, 20)][seed % 2], scheme=Scheme.ALL_THRESHOLDS,
-    )  # fmt: skip
+        table=numeric_table(X),
+        labels=Labels(name="y", classes=("a", "b"), codes=y),
+        leaf_penalty=[Fraction(0), Fraction(1, 20)][seed % 2],
+        scheme=Scheme.ALL_THRESHOLDS,
+    )
     depth = 3 if seed % 3 == 0 else 2
     bench = Workbench(problem, depth=depth)
     every = Every(problem, bench, depth, 1)
@@ -149,9 +151,11 @@ def test_depth_four_is_that_of_enumeration_too():
     X = rng.integers(0, 2, (9, 4)).astype(float)
     y = rng.integers(0, 2, 9).astype(np.int32)
     problem = Problem(
-        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50),
+        table=numeric_table(X),
+        labels=Labels(name="y", classes=("a", "b"), codes=y),
+        leaf_penalty=Fraction(1, 50),
         scheme=Scheme.ALL_THRESHOLDS,
-    )  # fmt: skip
+    )
     bench = Workbench(problem, depth=4)
     every = [t for _, t in bench.good_trees(slack="0.8").trees()]
     best = bench.tree(every[0])

@@ -229,9 +229,12 @@ def test_repeated_rows_count_like_weighted_rows():
         def counted(rows, weights=None, X=X, y=y):
             labels = Labels(name="y", classes=("a", "b", "c"), codes=y[rows])
             problem = Problem(
-                table=numeric_table(X[rows]), labels=labels, leaf_penalty=Fraction(1, 50), weights=weights,
+                table=numeric_table(X[rows]),
+                labels=labels,
+                leaf_penalty=Fraction(1, 50),
+                weights=weights,
                 scheme=Scheme.ALL_THRESHOLDS,
-            )  # fmt: skip
+            )
             good = Workbench(problem, depth=2).good_trees(slack="0.3")
             of_row = [rows[row] for row, _ in good.disputed_rows()]
             return good.levels, good.answers(), good.tested_weights[1].tolist(), set(of_row)

@@ -91,9 +91,12 @@ def case_of(seed):
         "leaf_penalty": float(penalty),
     }
     request = TrainRequest(
-        table=table, labels=labels, method="exact", weights=weights,
+        table=table,
+        labels=labels,
+        method="exact",
+        weights=weights,
         parameters={**asked, "time_limit": 60, "binarise": "all-thresholds"},
-    )  # fmt: skip
+    )
     try:
         session = WorkbenchSession(request)
     except ParameterError:  # a leaf costs more than any tree can save
@@ -118,9 +121,15 @@ def test_good_trees_with_costs_are_those_of_enumeration(count):
         without = [str(name) for name in names if name not in must and rng.random() < 0.15]
         most = int(rng.integers(1, 5)) if rng.random() < 0.3 else None
         request = GoodRequest(
-            slack=slack if by_share else None, slack_cost=None if by_share else slack, must=must, without=without,
-            max_leaves=most, listed=1000, disputed=1000, sample=5,
-        )  # fmt: skip
+            slack=slack if by_share else None,
+            slack_cost=None if by_share else slack,
+            must=must,
+            without=without,
+            max_leaves=most,
+            listed=1000,
+            disputed=1000,
+            sample=5,
+        )
         record = session.good_trees(request, session.monitor())
         good = [
             t

@@ -156,8 +156,20 @@ def binary_case(seed):
         X, y, n_classes=classes, depth=m, leaf_cost=penalty, weights=weights, min_leaf=least, allowed=allowed
     )
     space = ProofSpace(
-        "questions", X > 0, y, weights, classes, min(m, n - 1), penalty, least, None, allowed > 0, None, "rows", any_depth=True,
-    )  # fmt: skip
+        "questions",
+        X > 0,
+        y,
+        weights,
+        classes,
+        min(m, n - 1),
+        penalty,
+        least,
+        None,
+        allowed > 0,
+        None,
+        "rows",
+        any_depth=True,
+    )
     cost, _ = plain_optimum(X[:, allowed > 0], y, weights, penalty, min_leaf=least)
     proof = prove_any_depth(problem, cost, stop=never)
     header = {"format": "octweb-proof", "version": 9, "rows": "rows", "scale": proof.scale, "goal": proof.goal}
@@ -223,8 +235,20 @@ def test_step_of_some_height_does_not_prove_any_height():
     X = np.array([[i >> j & 1 for j in range(3)] for i in range(8)] * 4, bool)
     y = (X.sum(axis=1) % 2).astype(np.int32)
     space = ProofSpace(
-        "questions", X, y, np.ones(32, np.int64), 2, 3, Fraction(1), 1, None, np.ones(3, bool), None, "rows", any_depth=True
-    )  # fmt: skip
+        "questions",
+        X,
+        y,
+        np.ones(32, np.int64),
+        2,
+        3,
+        Fraction(1),
+        1,
+        None,
+        np.ones(3, bool),
+        None,
+        "rows",
+        any_depth=True,
+    )
     steps = {height: {"path": [], "height": height, "bound": 17, "by": "count"} for height in (2, None)}
     for height, goal in ((2, 17), (None, 17), (2, 9)):
         header = {"format": "octweb-proof", "version": 9, "rows": "rows", "scale": 1, "goal": goal}

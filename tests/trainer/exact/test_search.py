@@ -37,7 +37,10 @@ def check(seed, depth, min_leaf=1, options=({},)):
     X, y, w, classes, leaf_cost = random_binary(seed)
     cost, leaves = best_cost(X, y, w, classes, depth, leaf_cost, min_leaf)
     for switches in options:
-        solution = solve_binary(BinaryProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf), options=ExactOptions(**switches))  # fmt: skip
+        solution = solve_binary(
+            BinaryProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf),
+            options=ExactOptions(**switches),
+        )
         assert (solution.cost, solution.leaves) == (cost, leaves), switches
         assert solution.optimal
         assert solution.bound == cost
@@ -131,7 +134,13 @@ def test_incumbent_tree_is_built_once_and_not_shown_after_stop(stop_at, monkeypa
     monkeypatch.setattr(search, "split_tree", record_incumbent)
     # the search must report after every split of the root
     monkeypatch.setattr(ExactSearch, "slice_size", lambda self, m, words: 1)
-    solution = solve_binary(BinaryProblem(X, y, n_classes=2, depth=3), limits=SearchLimits(stop=lambda: bool(over)), report=report, options=ExactOptions(one_call=False), improved=lambda shape: over and pytest.fail("a tree was shown after the end"))  # fmt: skip
+    solution = solve_binary(
+        BinaryProblem(X, y, n_classes=2, depth=3),
+        limits=SearchLimits(stop=lambda: bool(over)),
+        report=report,
+        options=ExactOptions(one_call=False),
+        improved=lambda shape: over and pytest.fail("a tree was shown after the end"),
+    )
     assert over
     assert not solution.optimal
     assert solution.cost == min(better)

@@ -68,8 +68,10 @@ def test_choice_takes_all_thresholds_then_the_ladder():
     assert few == (Scheme.ALL_THRESHOLDS, LADDER[-1], True)
     counts[Scheme.ALL_THRESHOLDS] += 1
     assert choose_bins(EXACT, {}, lambda scheme, bins: counts[scheme], size) == (
-        Scheme.QUANTILE_THRESHOLDS, LADDER[0], True,
-    )  # fmt: skip
+        Scheme.QUANTILE_THRESHOLDS,
+        LADDER[0],
+        True,
+    )
     assert choose_bins(EXACT, {}, lambda scheme, bins: 10**6, size) == (Scheme.QUANTILE_THRESHOLDS, LADDER[-1], False)
 
 
@@ -110,8 +112,12 @@ def test_model_file_states_the_chosen_thresholds_and_is_checked(tmp_path):
     rows.to_csv(tmp_path / "rows.csv", index=False)
     table, labels, _ = load(tmp_path / "rows.csv", target="class", ignore=[])
     request = TrainRequest(
-        table=table, labels=labels, method="exact", parameters={"depth": 2, "leaf_penalty": 0}, proof=tmp_path / "proof.jsonl.gz"
-    )  # fmt: skip
+        table=table,
+        labels=labels,
+        method="exact",
+        parameters={"depth": 2, "leaf_penalty": 0},
+        proof=tmp_path / "proof.jsonl.gz",
+    )
     result = train(request)
     parameters = result.model.parameters
     assert parameters["bins"] == LADDER[0]

@@ -134,9 +134,13 @@ def test_tree_with_interrupted_last_search_is_not_finished():
 
     stopping = Stopping(depth=1)
     grown = grow_tree(
-        data, split, lambda found: split_of_columns(found, encode_numeric(numeric_table(X))), stopping, measure="gini",
+        data,
+        split,
+        lambda found: split_of_columns(found, encode_numeric(numeric_table(X))),
+        stopping,
+        measure="gini",
         stopped=lambda: bool(over),
-    )  # fmt: skip
+    )
     assert grown.branches == 1
     assert not grown.finished
 

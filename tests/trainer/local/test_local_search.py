@@ -110,9 +110,14 @@ def check_smallest_leaf(seed):
     for node, rows, height in small_subtrees(tree, settings, problem.matrix):
         errors, leaves = errors_below(tree, node)
         least, _ = best_cost(
-            answers[rows], problem.y[rows], problem.row_weights[rows], problem.n_classes, height, problem.kappa,
+            answers[rows],
+            problem.y[rows],
+            problem.row_weights[rows],
+            problem.n_classes,
+            height,
+            problem.kappa,
             settings["min_leaf"],
-        )  # fmt: skip
+        )
         assert errors + problem.kappa * leaves == least
     assert certificate.subtrees == certificate.subtrees_proved
 
@@ -133,7 +138,10 @@ def test_result_is_never_worse_than_a_start(seed):
         assert costs == sorted(costs, reverse=True)
         assert costs[-1] == subproblems.cost(part)
         # the start is the same tree, up to splits that separate no rows
-        assert subproblems.cost(part)[0] <= subproblems.Q * problem.n * (1 - Fraction(problem.objective(problem.tree(draft)))) + 1e-6  # fmt: skip
+        assert (
+            subproblems.cost(part)[0]
+            <= subproblems.Q * problem.n * (1 - Fraction(problem.objective(problem.tree(draft)))) + 1e-6
+        )
 
 
 @seeds(3)
@@ -282,7 +290,12 @@ def collapse(document, at):
     for i in order:
         order += [nodes[i][side] for side in ("left", "right") if side in nodes[i]]
     new = {old: k for k, old in enumerate(order)}
-    document["nodes"] = [nodes[old] | {"id": new[old]} | {side: new[nodes[old][side]] for side in ("left", "right") if side in nodes[old]} for old in order]  # fmt: skip
+    document["nodes"] = [
+        nodes[old]
+        | {"id": new[old]}
+        | {side: new[nodes[old][side]] for side in ("left", "right") if side in nodes[old]}
+        for old in order
+    ]
     leaves = [v for v in document["nodes"] if "split" not in v]
     right = sum(v["counts"][document["classes"].index(v["class"])] for v in leaves)
     n = sum(document["nodes"][0]["counts"])

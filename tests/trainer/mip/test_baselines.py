@@ -58,9 +58,12 @@ def numeric(seed: int) -> tuple[Instance, Ladders]:
     above = [(j, c) for j in range(p) for c in range(values[:, j].min(), values[:, j].max())]
     X = np.array([[row[j] > c for j, c in above] for row in values], np.uint8).reshape(n, len(above))
     inst = instances.build(
-        X, r.integers(0, 3, n).astype(np.int32), depth=int(r.integers(1, 3)), kappa=KAPPAS[seed % len(KAPPAS)],
+        X,
+        r.integers(0, 3, n).astype(np.int32),
+        depth=int(r.integers(1, 3)),
+        kappa=KAPPAS[seed % len(KAPPAS)],
         weight=r.integers(1, 3, n),
-    )  # fmt: skip
+    )
     columns = [above[f][0] for f in inst.features.tolist()]
     return inst, make_ladders(inst, [[f for f in inst.F if columns[f] == j] for j in sorted(set(columns))])
 

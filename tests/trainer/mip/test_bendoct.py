@@ -170,9 +170,12 @@ def test_cancel_after_the_first_incumbent_keeps_it(name, formulation):
         return cancelled.is_set()
 
     optimum = optimise(
-        FORMULATIONS[formulation](inst), backend(name), starts=[inst.majority_leaf()], listener=listener,
+        FORMULATIONS[formulation](inst),
+        backend(name),
+        starts=[inst.majority_leaf()],
+        listener=listener,
         options=SolveOptions(stopped=cancelled.is_set),
-    )  # fmt: skip
+    )
     assert optimum.value is not None
     assert optimum.bound >= best_value(inst) >= optimum.value
     assert optimum.outcome.ended in (Termination.CANCELLED, Termination.OPTIMAL)

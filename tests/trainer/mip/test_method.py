@@ -223,9 +223,7 @@ def test_every_first_tree_leads_to_the_same_value(method, first):
 
 @pytest.mark.parametrize("method", [*FLOW, "oct", "exact"])
 def test_contradicting_constraints_say_what_can_be_reached(method):
-    shortfall = min(
-        max(0, 1 - recall(p, 0), 1 - recall(p, 1)) for s, p in judged() if len(leaves(s)) <= 2
-    )  # fmt: skip
+    shortfall = min(max(0, 1 - recall(p, 0), 1 - recall(p, 1)) for s, p in judged() if len(leaves(s)) <= 2)
     with pytest.raises(InfeasibleError, match="No tree satisfies the constraints") as caught:
         run(method, recall="yes: 1; no: 1", max_leaves=2)
     assert caught.value.best == pytest.approx(float(shortfall), abs=1e-9)

@@ -131,9 +131,10 @@ def strongtree(folder: Path, dataset: str, depth: int) -> list[dict[str, str]]:
         return [
             r
             for r in csv.DictReader(lines)
-            if r["approach"] == "BendersOCT" and r["status"] == "2"
+            if r["approach"] == "BendersOCT"
+            and r["status"] == "2"
             and (r["dataset"], r["depth"]) == (dataset, str(depth))
-        ]  # fmt: skip
+        ]
 
 
 @pytest.mark.parametrize("dataset", ["monk1", "monk3", "soybean-small", "tic-tac-toe"])

@@ -52,9 +52,13 @@ def constrained(seed: int) -> tuple[Instance, list[SideConstraint]]:
     K = 2 if seed % 4 else 3
     X = (r.random((n, F)) < 0.5).astype(np.uint8)
     inst = instances.build(
-        X, r.integers(0, K, n).astype(np.int32), depth=2 if seed % 5 else 1, kappa=KAPPAS[seed % len(KAPPAS)],
-        weight=r.integers(1, 3, n), group=r.integers(0, 2, n).astype(np.int32),
-    )  # fmt: skip
+        X,
+        r.integers(0, K, n).astype(np.int32),
+        depth=2 if seed % 5 else 1,
+        kappa=KAPPAS[seed % len(KAPPAS)],
+        weight=r.integers(1, 3, n),
+        group=r.integers(0, 2, n).astype(np.int32),
+    )
     F = len(inst.F)
     K = inst.classes
     pool: list[SideConstraint] = [
@@ -173,9 +177,13 @@ def few_rows(seed: int) -> tuple[Instance, Judged]:
     n = 7
     X = (r.random((n, 2)) < 0.5).astype(np.uint8)
     inst = instances.build(
-        X, np.append([0, 1], r.integers(0, 2, n - 2)).astype(np.int32), depth=1, kappa=Fraction(0),
-        weight=r.integers(1, 3, n), group=(np.arange(n) % 2).astype(np.int32),
-    )  # fmt: skip
+        X,
+        np.append([0, 1], r.integers(0, 2, n - 2)).astype(np.int32),
+        depth=1,
+        kappa=Fraction(0),
+        weight=r.integers(1, 3, n),
+        group=(np.arange(n) % 2).astype(np.int32),
+    )
     return inst, judged(inst)
 
 
@@ -201,9 +209,13 @@ def many_rows(seed: int, depth: int) -> tuple[Instance, Judged, Fraction]:
     cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
     weight = r.multinomial((2_001, 300_000, 10**6, 10**8)[seed], r.dirichlet(np.ones(len(cells)))) + 1
     inst = instances.build(
-        cells[:, :2].astype(np.uint8), cells[:, 2].astype(np.int32), depth=depth,
-        kappa=Fraction(int(weight.sum()), 1000), weight=weight, group=cells[:, 0].astype(np.int32),
-    )  # fmt: skip
+        cells[:, :2].astype(np.uint8),
+        cells[:, 2].astype(np.int32),
+        depth=depth,
+        kappa=Fraction(int(weight.sum()), 1000),
+        weight=weight,
+        group=cells[:, 0].astype(np.int32),
+    )
     best = max(all_trees(inst), key=inst.value)
     return inst, judged(inst), EqualRates(label=1, delta=Fraction(1)).difference(inst, best)
 
@@ -241,9 +253,13 @@ def test_reachable_values_include_rates_of_large_groups(name):
     r = np.random.default_rng(7)
     cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
     inst = instances.build(
-        cells[:, :2].astype(np.uint8), cells[:, 2].astype(np.int32), depth=1, kappa=Fraction(0),
-        weight=r.multinomial(300_000, r.dirichlet(np.ones(len(cells)))) + 1, group=cells[:, 0].astype(np.int32),
-    )  # fmt: skip
+        cells[:, :2].astype(np.uint8),
+        cells[:, 2].astype(np.int32),
+        depth=1,
+        kappa=Fraction(0),
+        weight=r.multinomial(300_000, r.dirichlet(np.ones(len(cells)))) + 1,
+        group=cells[:, 0].astype(np.int32),
+    )
     free = EqualRates(label=1, delta=Fraction(1))
     recalls = [ClassRecall(label=k, share=Fraction(1)) for k in (0, 1)]
     trees = list(all_trees(inst, labels=True))

@@ -286,9 +286,12 @@ def test_pairs_beside_costs_give_the_least_cost(seed):
 def check_count(seed):
     table, labels, weights, parameters = binary_case(seed)
     request = TrainRequest(
-        table=table, labels=labels, weights=weights, method="exact-numeric",
+        table=table,
+        labels=labels,
+        weights=weights,
+        method="exact-numeric",
         parameters=parameters | {"optimal_trees": 1000},
-    )  # fmt: skip
+    )
     counted = np.ones(len(table), int) if weights is None else weights
     answers, columns = questions_of(table, labels, weights)
     trees = AllTrees(answers, columns, errors_of(labels.codes, counted, len(labels.classes)))

@@ -19,9 +19,13 @@ from trainer.milo.lattice import Lattice
 
 def options(seed):
     return CutOptions(
-        weak=seed % 2 == 0, connect=CONNECT[seed % 5], tight=seed % 3 > 0, symmetry=seed % 4 > 0, everywhere=seed % 7 > 2,
+        weak=seed % 2 == 0,
+        connect=CONNECT[seed % 5],
+        tight=seed % 3 > 0,
+        symmetry=seed % 4 > 0,
+        everywhere=seed % 7 > 2,
         several=1 + seed % 5,
-    )  # fmt: skip
+    )
 
 
 def check(name, seed, **changes):

@@ -60,9 +60,12 @@ def solid(seed, most=8):
 def scaled(X, counts, **more):
     span = np.maximum(X.max(axis=0) - X.min(axis=0), 1)
     return ObliqueInstance(
-        Z=(X - X.min(axis=0)) / span, counts=counts, classes=np.arange(counts.shape[1], dtype=np.int32),
-        group=np.arange(len(X)), **more,
-    )  # fmt: skip
+        Z=(X - X.min(axis=0)) / span,
+        counts=counts,
+        classes=np.arange(counts.shape[1], dtype=np.int32),
+        group=np.arange(len(X)),
+        **more,
+    )
 
 
 def as_sets(sides):

@@ -146,8 +146,12 @@ def test_unknown_names_are_refused_even_without_effect(asked):
 
 def test_topologies_of_the_paper():
     assert {name: parse(name).nodes for name in NAMED} == {
-        "depth-1": 1, "depth-2": 3, "depth-2.5": 5, "depth-3": 7, "imbalanced": 7,
-    }  # fmt: skip
+        "depth-1": 1,
+        "depth-2": 3,
+        "depth-2.5": 5,
+        "depth-3": 7,
+        "imbalanced": 7,
+    }
     assert parse("imbalanced").depth == 4
     assert parse("depth-3") == odt.complete(3)
     assert Shape(None, None).is_last

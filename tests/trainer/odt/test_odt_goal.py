@@ -316,10 +316,12 @@ def test_the_checker_recounts_the_goal(tmp_path):
     problem = two_classes(8)
     result = train(
         TrainRequest(
-            table=problem.table, labels=problem.labels, method="odt",
+            table=problem.table,
+            labels=problem.labels,
+            method="odt",
             parameters={"sensitivity": 0.9, "topology": "depth-2.5", "positive": "k1"},
         )
-    )  # fmt: skip
+    )
     save(result.model, tmp_path / "model.json")
     _write(problem, tmp_path / "rows.csv")
     found = {f.claim: f.verdict for f in verify(tmp_path / "model.json", tmp_path / "rows.csv")}

@@ -52,9 +52,13 @@ def test_finds_the_best_tree_and_proves_it(solver, seed):
     topology = TOPOLOGIES[seed % 6]
     card = (0, 0, 1)[seed % 3]
     tree, certificate, _ = solved(
-        problem, solver=solver, topology=topology, max_card=card, without=WITHOUT[seed % 5],
+        problem,
+        solver=solver,
+        topology=topology,
+        max_card=card,
+        without=WITHOUT[seed % 5],
         first_tree=("none", "cart", "exact")[seed % 3],
-    )  # fmt: skip
+    )
     assert certificate.status is Status.OPTIMAL
     assert problem.correct(tree) == brute(problem, parse(topology), card)
     assert certificate.bound == pytest.approx(problem.correct(tree) / problem.n)

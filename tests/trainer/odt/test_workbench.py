@@ -67,9 +67,11 @@ def random_problem(rng: np.random.Generator, *, deep: bool) -> Problem:
     classes = int(rng.integers(1, 4)) if rng.random() < 0.2 else 2
     return Problem(
         table=table(columns),
-        labels=Labels(name="class", classes=("no", "yes", "may be")[:classes], codes=rng.integers(0, classes, n).astype(np.int32)),
+        labels=Labels(
+            name="class", classes=("no", "yes", "may be")[:classes], codes=rng.integers(0, classes, n).astype(np.int32)
+        ),
         weights=rng.integers(0, 4, n) + (np.arange(n) == 0) if rng.random() < 0.4 else None,
-    )  # fmt: skip
+    )
 
 
 def with_empty_cells(rng, problem: Problem) -> Problem:
@@ -143,9 +145,12 @@ class Enumerated(Brute):
         questions = self.bench.space.questions
         schema = self.problem.table.schema
         parted = frozenset(
-            q for q, split in enumerate(questions.splits)
-            if split.used == (wish.item.column,) and hasattr(split, "codes") and 0 < len(named & set(split.names(schema))) < len(named)
-        )  # fmt: skip
+            q
+            for q, split in enumerate(questions.splits)
+            if split.used == (wish.item.column,)
+            and hasattr(split, "codes")
+            and 0 < len(named & set(split.names(schema))) < len(named)
+        )
         return "together", wish.place, None, wish.item.column, None, parted
 
     def best(self, wishes):

@@ -136,8 +136,11 @@ def test_path_states_the_values_of_the_row():
 def test_value_just_beyond_threshold_is_written_distinctly():
     tree = grow(
         DraftBranch(split=Threshold(feature=1, threshold=0.1234567), left=DraftLeaf(), right=DraftLeaf()),
-        np.array([[0, 0.1234566, 0, 0]]), np.array([0], np.int32), schema=PLAIN, classes="bm",
-    )  # fmt: skip
+        np.array([[0, 0.1234566, 0, 0]]),
+        np.array([0], np.int32),
+        schema=PLAIN,
+        classes="bm",
+    )
     words = path_in_words(tree, 1, np.array([0, 0.1234566, 0, 0]))
     assert words[0] == "worst smoothness ≤ 0.1234567? Here 0.1234566: yes"
 

@@ -119,9 +119,12 @@ def test_sums_over_wide_ranges_reach_their_leaf(block):
             split=Threshold(feature=0, threshold=float(matrix[3, 0])), left=DraftLeaf(), right=DraftLeaf()
         )
         tree = grow(
-            DraftBranch(split=split, left=DraftLeaf(), right=below), matrix, np.zeros(80, np.int32), schema=schema,
+            DraftBranch(split=split, left=DraftLeaf(), right=below),
+            matrix,
+            np.zeros(80, np.int32),
+            schema=schema,
             classes=("a", "b"),
-        )  # fmt: skip
+        )
         close = np.vstack([matrix, np.nextafter(matrix[row], np.inf), np.nextafter(matrix[row], -np.inf)])
         for inputs in ("tensor", "columns"):
             rows = {"X": close} if inputs == "tensor" else feed(tree, close)

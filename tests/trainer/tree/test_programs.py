@@ -127,8 +127,10 @@ def test_c_with_gcc(count, tmp_path):
         main.append(f'#include "t{k}.h"')
         for record in records(tree, rows):
             values = [record[tree.schema[j].name] for j in tree.used_columns]
-            body.append(f"{{ octweb_cell row[] = {{{', '.join(map(c_cell, values)) or '{0, 0}'}}}; "
-                        f'printf("%d %s\\n", t{k}_leaf(row), t{k}_predict(row)); }}')  # fmt: skip
+            body.append(
+                f"{{ octweb_cell row[] = {{{', '.join(map(c_cell, values)) or '{0, 0}'}}}; "
+                f'printf("%d %s\\n", t{k}_leaf(row), t{k}_predict(row)); }}'
+            )
     (tmp_path / "main.c").write_text("\n".join([*main, "int main(void) {", *body, "return 0; }"]), encoding="utf-8")
     strict = [
         "-std=c99",
@@ -221,8 +223,14 @@ def sheet_tree(seed):
         ColumnSchema(name="town", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "größe")),
     )  # fmt: skip
     rows = np.column_stack(
-        [rng.integers(-9, 10, 60), rng.integers(-30, 31, 60) / 10, rng.integers(0, 2, 60), rng.integers(0, 6, 60), rng.integers(0, 3, 60)]
-    ).astype(float)  # fmt: skip
+        [
+            rng.integers(-9, 10, 60),
+            rng.integers(-30, 31, 60) / 10,
+            rng.integers(0, 2, 60),
+            rng.integers(0, 6, 60),
+            rng.integers(0, 3, 60),
+        ]
+    ).astype(float)
 
     def side():
         return EmptySide(rng.choice(["left", "right"]))
@@ -236,9 +244,13 @@ def sheet_tree(seed):
         if rng.random() < 0.5:
             return found.with_empty(side())
         return Linear(
-            features=(*found.features, 0), coefficients=(*found.coefficients, 3.0), threshold=found.threshold,
-            levels=(*found.levels, EMPTY), fills=(-2.5, 0.4, math.nan, math.nan), missing=EmptySide.FILL,
-        )  # fmt: skip
+            features=(*found.features, 0),
+            coefficients=(*found.coefficients, 3.0),
+            threshold=found.threshold,
+            levels=(*found.levels, EMPTY),
+            fills=(-2.5, 0.4, math.nan, math.nan),
+            missing=EmptySide.FILL,
+        )
 
     def present_split():
         kind = rng.integers(4)
@@ -285,9 +297,18 @@ def test_the_formula_in_libreoffice(tmp_path):
     filters = "CSV:44,34,UTF8,1,,0,false,true,false,false"
     out = tmp_path / "out"
     run(
-        ["soffice", "--headless", f"-env:UserInstallation=file://{tmp_path}/profile", f"--infilter={filters}", "--convert-to",
-         "csv:Text - txt - csv (StarCalc):44,34,76", "--outdir", str(out), *(str(tmp_path / f"s{k}.csv") for k in range(len(found)))],
-    )  # fmt: skip
+        [
+            "soffice",
+            "--headless",
+            f"-env:UserInstallation=file://{tmp_path}/profile",
+            f"--infilter={filters}",
+            "--convert-to",
+            "csv:Text - txt - csv (StarCalc):44,34,76",
+            "--outdir",
+            str(out),
+            *(str(tmp_path / f"s{k}.csv") for k in range(len(found))),
+        ],
+    )
     for k, (tree, rows) in enumerate(found):
         answers = [int(line[-1]) for line in csv.reader((out / f"s{k}.csv").open(encoding="utf-8"))]
         own = [tree.apply(_blank(tree, rows))[i] for i in range(len(rows))]
@@ -402,9 +423,12 @@ def test_tree_unsupported_by_language_is_refused():
 def refusing_tree():
     """Return a tree on a town and a number that refuses unknown towns."""
     town = ColumnSchema(
-        name="town", kind=ColumnKind.CATEGORICAL, categories=("north", "söuth"), missing=MissingPolicy.LEARN,
+        name="town",
+        kind=ColumnKind.CATEGORICAL,
+        categories=("north", "söuth"),
+        missing=MissingPolicy.LEARN,
         unknown=UnknownPolicy.REFUSE,
-    )  # fmt: skip
+    )
     schema = (ColumnSchema(name="age", kind=ColumnKind.NUMERIC), town)
     draft = DraftBranch(
         split=Threshold(feature=0, threshold=40.0),

@@ -61,6 +61,11 @@ def read_table(
         raise DataError(f"Only an .xlsx file has sheets, and '{path.name}' is none. Leave the sheet out.")
     # pass the bytes without a local name, so that they are freed as soon as they are decoded
     return read_csv(
-        read_bytes(path, limits), delimiter=delimiter, encoding=encoding, header=header, limits=limits,
-        skip_top=skip_top, skip_bottom=skip_bottom,
-    )  # fmt: skip
+        read_bytes(path, limits),
+        delimiter=delimiter,
+        encoding=encoding,
+        header=header,
+        limits=limits,
+        skip_top=skip_top,
+        skip_bottom=skip_bottom,
+    )

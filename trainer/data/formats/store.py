@@ -70,9 +70,11 @@ def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
         if column_record is not None:
             type_name = column_record.get("type")
             labels = Labels(
-                name=column_record["name"], classes=tuple(column_record["classes"]), codes=_array(stored, LABELS, CODE),
+                name=column_record["name"],
+                classes=tuple(column_record["classes"]),
+                codes=_array(stored, LABELS, CODE),
                 type=None if type_name is None else ClassType(type_name),
-            )  # fmt: skip
+            )
         expected = record["fingerprint"]
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, DataError):

@@ -116,14 +116,18 @@ class ColumnReading:
         taken_for = str(record.get("taken_for"))
         if taken_for == NUMBER:
             number = NumberForm(
-                decimal=record["decimal"], thousands=record["thousands"], unit=str(record.get("unit", "")),
+                decimal=record["decimal"],
+                thousands=record["thousands"],
+                unit=str(record.get("unit", "")),
                 negative=str(record.get("negative", "")),
-            )  # fmt: skip
+            )
         elif taken_for == DATE:
             date = DateForm(
-                form=record["form"], origin=str(record.get("origin", "")), clock=bool(record.get("clock")),
+                form=record["form"],
+                origin=str(record.get("origin", "")),
+                clock=bool(record.get("clock")),
                 zone=str(record.get("zone", "")),
-            )  # fmt: skip
+            )
         bad = taken_for not in (TEXT, NUMBER, DATE, PLAIN, ASK) or (date is not None and not _is_known_date(date))
         bad = bad or (number is not None and (number.decimal not in DECIMALS or number.thousands not in THOUSANDS))
         bad = bad or (number is not None and number.negative not in NEGATIVE)

@@ -133,12 +133,18 @@ class ParsingChoices:
             for name, words in dict(record.get("merge", {})).items()
         }
         return cls(
-            decimal=signs(record.get("decimal", {})), thousands=signs(record.get("thousands", {})),
-            kinds={str(k): str(v) for k, v in dict(record.get("kinds", {})).items()}, missing=missing, merge=merge,
-            skip_top=record.get("skip_top"), skip_bottom=record.get("skip_bottom"),
-            delimiter=record.get("delimiter"), encoding=record.get("encoding"),
-            header=None if record.get("header", True) else False, sheet=record.get("sheet"),
-        )  # fmt: skip
+            decimal=signs(record.get("decimal", {})),
+            thousands=signs(record.get("thousands", {})),
+            kinds={str(k): str(v) for k, v in dict(record.get("kinds", {})).items()},
+            missing=missing,
+            merge=merge,
+            skip_top=record.get("skip_top"),
+            skip_bottom=record.get("skip_bottom"),
+            delimiter=record.get("delimiter"),
+            encoding=record.get("encoding"),
+            header=None if record.get("header", True) else False,
+            sheet=record.get("sheet"),
+        )
 
 
 def signs(choices: Any) -> dict[str, str]:

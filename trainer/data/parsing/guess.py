@@ -77,10 +77,14 @@ def _draft(name: str, column: pa.Array, raw: RawTable, choices: ParsingChoices) 
     if choices.merge.get(name) and pa.types.is_string(column.type):
         return Draft(
             ColumnReading(
-                name=name, taken_for=PLAIN, missing=choices.words(name), spellings=choices.merge[name],
-                reason="you said so", given=True,
+                name=name,
+                taken_for=PLAIN,
+                missing=choices.words(name),
+                spellings=choices.merge[name],
+                reason="you said so",
+                given=True,
             )
-        )  # fmt: skip
+        )
     spec, how = kind_of(choices.kinds[name]) if name in choices.kinds else ("", "")
     if (categories := _categories(name, column, choices, spec, how)) is not None:
         return Draft(categories)
@@ -124,9 +128,14 @@ def _ranks(name: str, column: pa.Array, order: str, choices: ParsingChoices) -> 
     words = [word for word in words if word not in gaps]
     ranks = ranks_of(name, words, order, declared_order(column))
     return ColumnReading(
-        name=name, taken_for=PLAIN, missing=gaps, spellings=rank_spellings(ranks, words), ranks=ranks, reason="you said so",
+        name=name,
+        taken_for=PLAIN,
+        missing=gaps,
+        spellings=rank_spellings(ranks, words),
+        ranks=ranks,
+        reason="you said so",
         given=True,
-    )  # fmt: skip
+    )
 
 
 def _with_a_note(draft: Draft, words: Words) -> Draft:
@@ -162,9 +171,12 @@ def _like_a_number(word: str) -> bool:
 def _plain_or_missing(name: str, choices: ParsingChoices, taken_for: str, reason: str) -> ColumnReading:
     is_chosen = bool(choices.words(name)) or taken_for == TEXT
     return ColumnReading(
-        name=name, taken_for=PLAIN if choices.words(name) else taken_for, missing=choices.words(name),
-        reason=reason if is_chosen else "", given=is_chosen,
-    )  # fmt: skip
+        name=name,
+        taken_for=PLAIN if choices.words(name) else taken_for,
+        missing=choices.words(name),
+        reason=reason if is_chosen else "",
+        given=is_chosen,
+    )
 
 
 def _all_plain(column: pa.Array) -> bool:
@@ -184,9 +196,13 @@ def _word_column(name: str, column: pa.Array, raw: RawTable, missing: set[str]) 
     at = np.flatnonzero(values)
     plain = cells.numbers | cells.truths | cells.infinite
     return Words(
-        name=name, words=tuple(cells.words[i] for i in at), counts=cells.counts[at], lines=raw.line_numbers[first[at]],
-        plain=plain[at], place=raw.place,
-    )  # fmt: skip
+        name=name,
+        words=tuple(cells.words[i] for i in at),
+        counts=cells.counts[at],
+        lines=raw.line_numbers[first[at]],
+        plain=plain[at],
+        place=raw.place,
+    )
 
 
 def _worth_a_look(words: Words) -> bool:

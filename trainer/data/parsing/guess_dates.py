@@ -29,10 +29,14 @@ def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, is_ch
     if len(fitting) == 1 or _same_days(fitting, values):
         made = next(iter(fitting.values()))
         return ColumnReading(
-            name=words.name, taken_for=DATE, date=made, missing=missing, given=is_chosen or bool(given.words(words.name)),
+            name=words.name,
+            taken_for=DATE,
+            date=made,
+            missing=missing,
+            given=is_chosen or bool(given.words(words.name)),
             reason=_date_reason(words, made, values, likely, forms_and_odd, gaps),
             choices=(*map(_date_switch, fitting), TEXT),
-        )  # fmt: skip
+        )
     choices = (*(_date_switch(form) for form in (fitting or likely)), TEXT)
     if fitting:
         other = list(fitting)
@@ -90,9 +94,13 @@ def _date_name(date_form: DateForm) -> str:
 
 
 def _date_reason(
-    words: Words, date_form: DateForm, values: Sequence[str], likely: Sequence[str], odd_words: dict[str, tuple[DateForm, tuple[str, ...]]],
+    words: Words,
+    date_form: DateForm,
+    values: Sequence[str],
+    likely: Sequence[str],
+    odd_words: dict[str, tuple[DateForm, tuple[str, ...]]],
     gaps: Sequence[str],
-) -> str:  # fmt: skip
+) -> str:
     reason = f"all {words.rows(values)} values are {_date_name(date_form)}"
     for form in likely:
         if form != date_form.form and odd_words[form][1]:

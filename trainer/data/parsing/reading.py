@@ -298,9 +298,10 @@ class ColumnParsing:
         """
         target_parsing = self.for_target(target)
         columns = {
-            name: replace(column, choices=(), question="", reason="") for name, column in target_parsing.columns.items()
+            name: replace(column, choices=(), question="", reason="")
+            for name, column in target_parsing.columns.items()
             if column.special and (name == target or not set(column.names).isdisjoint(names))
-        }  # fmt: skip
+        }
         small = replace(target_parsing, columns=columns, given=ParsingChoices(**target_parsing.given.structure))
         return small.to_json() if small.special else None
 
@@ -364,9 +365,14 @@ def reading_of(raw: RawTable, choices: ParsingChoices | None = None) -> ColumnPa
     choices = replace(choices, merge={name: words or _alike(raw, name) for name, words in choices.merge.items()})
     detected = raw.detected
     return ColumnParsing(
-        columns=guess_columns(raw, choices), delimiter=detected.delimiter, encoding=detected.encoding, top=tuple(detected.top),
-        bottom=tuple(detected.bottom), width=0 if detected.header else len(raw.names), given=choices,
-    )  # fmt: skip
+        columns=guess_columns(raw, choices),
+        delimiter=detected.delimiter,
+        encoding=detected.encoding,
+        top=tuple(detected.top),
+        bottom=tuple(detected.bottom),
+        width=0 if detected.header else len(raw.names),
+        given=choices,
+    )
 
 
 def _alike(raw: RawTable, name: str) -> dict[str, str]:

@@ -319,7 +319,12 @@ class NodeSearch:
         if self.is_complete():
             limit = value + 2 * self.tol
             rule = search_pair(
-                self.distinct_points(rank), self.options, Workspace(), cap=lambda own: limit, stopped=lambda: False,
-                start=self.start(rank), first_only=True,
-            ).rule  # fmt: skip
+                self.distinct_points(rank),
+                self.options,
+                Workspace(),
+                cap=lambda own: limit,
+                stopped=lambda: False,
+                start=self.start(rank),
+                first_only=True,
+            ).rule
         return rule if rule is not None else rule_from_row(self.result_rows[rank])

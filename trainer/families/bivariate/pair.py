@@ -184,11 +184,19 @@ def kernel_options(options: SearchOptions, *, first_only: bool = False) -> Count
     """Return the integer options of the kernels."""
     return np.array(
         [
-            MEASURES[options.measure], BOUNDS[options.bound], options.strategy, int(options.best_first), options.criteria,
-            options.local, options.min_leaf, WORK_PER_STEP, int(first_only), int(options.switch),
+            MEASURES[options.measure],
+            BOUNDS[options.bound],
+            options.strategy,
+            int(options.best_first),
+            options.criteria,
+            options.local,
+            options.min_leaf,
+            WORK_PER_STEP,
+            int(first_only),
+            int(options.switch),
         ],
         np.int64,
-    )  # fmt: skip
+    )
 
 
 def pair_floor(points: Points, measure: int, bound: str) -> float:
@@ -270,9 +278,13 @@ def search_pair(
         return PairResult(value=best_value, rule=best_rule, bound=0.0, finished=True, boxes=boxes)
     if code == kernel.DONE:
         return PairResult(
-            value=best_value, rule=best_rule, bound=min(best_value, given_up), finished=True, boxes=boxes,
+            value=best_value,
+            rule=best_rule,
+            bound=min(best_value, given_up),
+            finished=True,
+            boxes=boxes,
             classified=classified,
-        )  # fmt: skip
+        )
     if spent >= budget and not stopped():
         return _finish_by_sweep(
             points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor
@@ -281,9 +293,13 @@ def search_pair(
     # while the first order is searched, its open boxes say nothing about the rules of the second
     open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if at[both.ORDER] == 1 else floor
     return PairResult(
-        value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value), finished=False,
-        boxes=boxes, classified=classified,
-    )  # fmt: skip
+        value=best_value,
+        rule=best_rule,
+        bound=min(max(open_bound, floor), given_up, best_value),
+        finished=False,
+        boxes=boxes,
+        classified=classified,
+    )
 
 
 def _advance(
@@ -337,9 +353,14 @@ def _single_call_result(
     if not brief_pair(search, 0, _start_array(start), points, np.array([cap, -1.0]), workspace.queue(), row):
         return None
     return PairResult(
-        value=float(row[short.RESULT]), rule=rule_from_row(row), bound=float(row[short.PROVED]), finished=True,
-        boxes=int(row[short.BOXES_OF]), classified=int(row[short.CLASSIFIED_OF]), swept=bool(row[short.SWEPT]),
-    )  # fmt: skip
+        value=float(row[short.RESULT]),
+        rule=rule_from_row(row),
+        bound=float(row[short.PROVED]),
+        finished=True,
+        boxes=int(row[short.BOXES_OF]),
+        classified=int(row[short.CLASSIFIED_OF]),
+        swept=bool(row[short.SWEPT]),
+    )
 
 
 def _finish_by_sweep(

@@ -53,9 +53,16 @@ def best_split(
     # with early stopping, the result depends on when threads find incumbents, so a single thread searches
     shared = crew is not None and crew.threads > 1 and options.gap == 0 and len(rows) * pairs > MIN_SHARED_WORK
     search = NodeSearch(
-        data=sums, rows=rows, options=options, points=points, total=total, stopped=stopped, seed=seed,
-        threads=crew.threads if crew is not None and shared else 1, value=math.inf if start is None else start.value,
-    )  # fmt: skip
+        data=sums,
+        rows=rows,
+        options=options,
+        points=points,
+        total=total,
+        stopped=stopped,
+        seed=seed,
+        threads=crew.threads if crew is not None and shared else 1,
+        value=math.inf if start is None else start.value,
+    )
     if crew is not None and shared:
         with crew.share_work(search.help):
             search.begin()

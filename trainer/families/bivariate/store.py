@@ -45,9 +45,14 @@ def widest_split(
         zj = zj[present]
     left = rule.left(distinct, zi, zj)
     line = _Line(
-        data=data, rows=rows, columns=(points.features[i], points.features[j]), measure=measure, present=present,
-        first_left=bool(left[0]), empty_left=None if side == 0 else side == 1,
-    )  # fmt: skip
+        data=data,
+        rows=rows,
+        columns=(points.features[i], points.features[j]),
+        measure=measure,
+        present=present,
+        first_left=bool(left[0]),
+        empty_left=None if side == 0 else side == 1,
+    )
     if left.all() or not left.any():
         return line.split_empty()
     return _separating_split(line, distinct, rule, (zi, zj), left)
@@ -166,9 +171,14 @@ class _Line:
         measure = MEASURES[self.measure]
         value = float(phi(measure, counts) + phi(measure, total - counts))
         return NodeSplit(
-            features=features, coefficients=coefficients, threshold=cut, left=left, value=value, bound=value,
+            features=features,
+            coefficients=coefficients,
+            threshold=cut,
+            left=left,
+            value=value,
+            bound=value,
             empty_left=empty_left,
-        )  # fmt: skip
+        )
 
 
 def _unit(raw: FloatArray, scaled: FloatArray) -> float:

@@ -270,9 +270,15 @@ def _cases_proof(
         return None if proof is None else proof.steps
 
     return CasesProof(
-        root=result.cases, bound=result.bound, depth=settings["depth"], leaves=constraints.max_leaves, Q=problem.kappa.denominator,
-        scale=build_instance(binary).scale, close=close, stop=stop,
-    ).build_steps()  # fmt: skip
+        root=result.cases,
+        bound=result.bound,
+        depth=settings["depth"],
+        leaves=constraints.max_leaves,
+        Q=problem.kappa.denominator,
+        scale=build_instance(binary).scale,
+        close=close,
+        stop=stop,
+    ).build_steps()
 
 
 def _binary_problem(problem: Problem, settings: Settings) -> BinaryProblem:

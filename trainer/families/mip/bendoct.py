@@ -36,9 +36,16 @@ class BendOCT(Formulation):
     """
 
     def __init__(
-        self, instance: Instance, *, whole_labels: bool = False, strengthened: bool = False, root_cuts: bool = False,
-        repair: bool = True, halted: Halted = never_halt, side: Sequence[SideConstraint] = (),
-    ) -> None:  # fmt: skip
+        self,
+        instance: Instance,
+        *,
+        whole_labels: bool = False,
+        strengthened: bool = False,
+        root_cuts: bool = False,
+        repair: bool = True,
+        halted: Halted = never_halt,
+        side: Sequence[SideConstraint] = (),
+    ) -> None:
         self.instance = instance
         self.root_cuts = root_cuts
         self.repair = repair
@@ -161,11 +168,15 @@ METHOD = declare_method(
         LEAF_PENALTY,
         PAPER_LAMBDA,
         Parameter(
-            name="root_cuts", type="boolean", default=False, label="Cuts at the root",
-            help="Look for minimum cuts at the root relaxation too, not only at trees.", advanced=True,
+            name="root_cuts",
+            type="boolean",
+            default=False,
+            label="Cuts at the root",
+            help="Look for minimum cuts at the root relaxation too, not only at trees.",
+            advanced=True,
         ),
     ),
     solve=solve,
     estimator="BendOCTClassifier",
     good_for="Only for comparing with published papers.",
-)  # fmt: skip
+)

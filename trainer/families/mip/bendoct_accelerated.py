@@ -127,11 +127,20 @@ class AcceleratedBendOCT(BendOCT):
             )
         s = self.structure
         self.paths = PathBoundCuts(
-            instance=instance, b=s.b, p=s.p, w=s.w, theta=self.theta, best=self.depth_two.best,
-            splits=self.depth_two.split_bounds, negative=t.negative_samples, structure=t.structure, endpoints_only=t.endpoints_only,
-            objective_form=t.objective_form, split_bounds=t.split_bounds,
+            instance=instance,
+            b=s.b,
+            p=s.p,
+            w=s.w,
+            theta=self.theta,
+            best=self.depth_two.best,
+            splits=self.depth_two.split_bounds,
+            negative=t.negative_samples,
+            structure=t.structure,
+            endpoints_only=t.endpoints_only,
+            objective_form=t.objective_form,
+            split_bounds=t.split_bounds,
             deep=DeepBounds(instance, stop=halted) if t.exact_bounds else None,
-        )  # fmt: skip
+        )
 
     @cached_property
     def equivalent_cuts(self) -> EquivalentCuts | None:
@@ -140,10 +149,15 @@ class AcceleratedBendOCT(BendOCT):
         if t.equivalent_points is None or not t.separable:
             return None
         return EquivalentCuts(
-            instance=self.instance, b=self.structure.b, theta=self.theta, form=t.equivalent_points,
-            sets=find_equivalent_sets(self.instance, split_size=t.split_set, limit=t.set_limit, halted=self.depth_two.halted),
+            instance=self.instance,
+            b=self.structure.b,
+            theta=self.theta,
+            form=t.equivalent_points,
+            sets=find_equivalent_sets(
+                self.instance, split_size=t.split_set, limit=t.set_limit, halted=self.depth_two.halted
+            ),
             group_selection=t.group_selection,
-        )  # fmt: skip
+        )
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
         """Return the values of BendOCT and of the variables of equivalent-point rows."""

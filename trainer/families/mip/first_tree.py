@@ -150,13 +150,23 @@ def _to_array_tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
 
 
 WARM_START = Parameter(
-    name="first_tree", type="choice", default=AUTO, choices=(AUTO, "cart", "exact", "none"), label="First tree",
+    name="first_tree",
+    type="choice",
+    default=AUTO,
+    choices=(AUTO, "cart", "exact", "none"),
+    label="First tree",
     help="The tree that the search starts from: a pruned greedy tree (cart), the tree and the bound of the exact search "
     "(which satisfies the side constraints that it supports), or none. auto: exact if columns have empty cells, else cart.",
     advanced=True,
-)  # fmt: skip
+)
 EXACT_SECONDS = Parameter(
-    name="exact_seconds", type="number", default=5.0, minimum=0, maximum=86_400, label="Exact search first",
-    help="How long the exact search may look for the first tree and a bound, with first_tree=exact or auto.", unit="s",
+    name="exact_seconds",
+    type="number",
+    default=5.0,
+    minimum=0,
+    maximum=86_400,
+    label="Exact search first",
+    help="How long the exact search may look for the first tree and a bound, with first_tree=exact or auto.",
+    unit="s",
     advanced=True,
-)  # fmt: skip
+)

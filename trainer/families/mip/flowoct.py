@@ -162,11 +162,15 @@ METHOD = declare_method(
         LEAF_PENALTY,
         PAPER_LAMBDA,
         Parameter(
-            name="strengthening", type="boolean", default=False, label="Strengthening cuts",
-            help="Use the paper's cuts (4), for rows of different classes on the same side of a split.", advanced=True,
+            name="strengthening",
+            type="boolean",
+            default=False,
+            label="Strengthening cuts",
+            help="Use the paper's cuts (4), for rows of different classes on the same side of a split.",
+            advanced=True,
         ),
     ),
     solve=solve,
     estimator="FlowOCTClassifier",
     good_for="Integer program that takes many constraints. Depth 2.",
-)  # fmt: skip
+)

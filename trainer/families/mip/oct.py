@@ -51,13 +51,17 @@ METHOD = declare_method(
         PAPER_LAMBDA,
         threshold_parameter("variables", "one per column and its threshold as a variable"),
         Parameter(
-            name="single_features", type="boolean", default=False, label="One row per question",
+            name="single_features",
+            type="boolean",
+            default=False,
+            label="One row per question",
             help="Write the routing rows for each question separately, as in the original; the relaxation is weaker.",
-            advanced=True, check=_check_rows,
+            advanced=True,
+            check=_check_rows,
         ),
     ),
     solve=solve,
     estimator="OCTClassifier",
     good_for="Only for comparing with published papers.",
     group=Group.BASELINES,
-)  # fmt: skip
+)

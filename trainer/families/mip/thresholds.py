@@ -15,10 +15,15 @@ MAX_RUNGS = 10_000  # with more rungs, the gap between two values approaches the
 def threshold_parameter(inside: str, instead: str) -> Parameter:
     """Return the parameter of a method with a threshold model; `inside` names the choice, `instead` describes it."""
     return Parameter(
-        name="thresholds", type="choice", default="questions", choices=("questions", inside), label="Thresholds",
-        help=f"One variable per question, or, as in the original, {instead}.", advanced=True,
+        name="thresholds",
+        type="choice",
+        default="questions",
+        choices=("questions", inside),
+        label="Thresholds",
+        help=f"One variable per question, or, as in the original, {instead}.",
+        advanced=True,
         check=_without_constraints,
-    )  # fmt: skip
+    )
 
 
 def _without_constraints(settings: Settings, names: SettingNames) -> None:

@@ -143,9 +143,15 @@ class NumericSearch:
     bounds_type: type[ThresholdBounds] = ThresholdBounds
 
     def __init__(
-        self, rank: np.ndarray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray, flag: np.ndarray,
+        self,
+        rank: np.ndarray,
+        y: CodeArray,
+        weight: CountArray,
+        classes: int,
+        costs: np.ndarray,
+        flag: np.ndarray,
         stop: Callable[[], bool],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.rank = rank
         self.y = y
         self.weight = weight

@@ -192,11 +192,15 @@ METHOD = Method(
     solve=solve,
     estimator="ExactNumericClassifier",
     proof=ProofKind.OWN,
-    cost=CostModel(seconds=_seconds, spread=0.6, unmodelled=("column_price", "optimal_trees", "forbidden", *LIMITS, "forbidden_pairs")),
+    cost=CostModel(
+        seconds=_seconds,
+        spread=0.6,
+        unmodelled=("column_price", "optimal_trees", "forbidden", *LIMITS, "forbidden_pairs"),
+    ),
     precompile=({},),
     workbench=WorkbenchSupport(build=numeric_bench, overrides={"optimal_trees": 0}),
     group=Group.RECOMMENDED,
     roles=(Role.ALL_THRESHOLDS,),
     candidates=(Candidate(parameters={"depth": 2, "leaf_penalty": Penalty.LARGE}, needs_numbers=True),),
     example=Example(options=("--depth", "3", "--leaf-penalty", "0.01")),
-)  # fmt: skip
+)

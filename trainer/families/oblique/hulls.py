@@ -231,9 +231,13 @@ class _Columns:
         lp.a_matrix_.value_ = np.concatenate(self.value)
         solver = highspy.Highs()
         for name, value in (
-            ("output_flag", False), ("threads", 1), ("solver", "simplex"), ("presolve", "off"),
-            ("primal_feasibility_tolerance", 1e-10), ("dual_feasibility_tolerance", 1e-10),
-        ):  # fmt: skip
+            ("output_flag", False),
+            ("threads", 1),
+            ("solver", "simplex"),
+            ("presolve", "off"),
+            ("primal_feasibility_tolerance", 1e-10),
+            ("dual_feasibility_tolerance", 1e-10),
+        ):
             solver.setOptionValue(name, value)
         solver.passModel(lp)
         return solver

@@ -131,9 +131,12 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         return OCTH(instance, halted, constants=settings["big_m"])
 
     plan = SolvePlan(
-        make=make, hooks=lambda form, improve: Hooks(), scope=plain_scope(settings), least=DISTANCE,
+        make=make,
+        hooks=lambda form, improve: Hooks(),
+        scope=plain_scope(settings),
+        least=DISTANCE,
         robust=settings["scaling"] == "robust",
-    )  # fmt: skip
+    )
     return solve_oblique(problem, settings, monitor, plan)
 
 
@@ -148,18 +151,26 @@ def space(problem: Problem, settings: Settings) -> str:
 
 
 SCALING = Parameter(
-    name="scaling", type="choice", default="robust", choices=("robust", "range"), label="Scaling",
+    name="scaling",
+    type="choice",
+    default="robust",
+    choices=("robust", "range"),
+    label="Scaling",
     help="The unit in which hyperplanes keep their distance: a column's range (range), or less if a few values are far from all "
     "others (robust): four times the range between the quartiles of its values.",
     advanced=True,
-)  # fmt: skip
+)
 
 
 BIG_M = Parameter(
-    name="big_m", type="choice", default="data", choices=CONSTANTS, label="Large constants",
+    name="big_m",
+    type="choice",
+    default="data",
+    choices=CONSTANTS,
+    label="Large constants",
     help="The constants that tie rows to hyperplanes: the largest difference between a row and the others (data), or 2 as in the paper.",
     advanced=True,
-)  # fmt: skip
+)
 METHOD = Method(
     id="oct-h",
     space=space,

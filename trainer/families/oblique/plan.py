@@ -64,20 +64,34 @@ class SolvePlan:
 
 
 HYPERPLANES = Parameter(
-    name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
+    name="hyperplanes",
+    type="choice",
+    default="margin",
+    choices=STYLES,
+    label="Hyperplanes",
     help="How a hyperplane is placed between its rows: with the widest margin, with a soft margin (as in the paper), or "
     "with the fewest columns, also among other equally good trees.",
-)  # fmt: skip
+)
 FIRST_TREES = Parameter(
-    name="first_trees", type="choice", default="all", choices=("all", "cart", "none"), label="First trees",
+    name="first_trees",
+    type="choice",
+    default="all",
+    choices=("all", "cart", "none"),
+    label="First trees",
     help="The trees that the local search starts from: the trees of cart, exact, bivariate and oc1 (all), only the tree of cart, or none.",
     advanced=True,
-)  # fmt: skip
+)
 SEARCH_SECONDS = Parameter(
-    name="search_seconds", type="number", default=30.0, minimum=0, maximum=86_400, label="Local search",
+    name="search_seconds",
+    type="number",
+    default=30.0,
+    minimum=0,
+    maximum=86_400,
+    label="Local search",
     help="Time for first trees and local search before the solver starts, at most half of the time limit.",
-    unit="s", advanced=True,
-)  # fmt: skip
+    unit="s",
+    advanced=True,
+)
 OBLIQUE_DEPTH = having(DEPTH, default=2, maximum=6)
 HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, MIN_LEAF, HYPERPLANES)
 TAIL = (FIRST_TREES, SEARCH_SECONDS, SOLVER, MIP_GAP, *ANSWER_COSTS, *COMMON)

@@ -97,9 +97,20 @@ class PlaneProof:
     """
 
     def __init__(
-        self, X: FloatArray, Z: FloatArray, counts: CountArray, places: Sequence[int], *, least: float, depth: int,
-        leaves: int, penalty: Fraction, charge: Fraction, stop: Callable[[], bool], min_leaf: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        X: FloatArray,
+        Z: FloatArray,
+        counts: CountArray,
+        places: Sequence[int],
+        *,
+        least: float,
+        depth: int,
+        leaves: int,
+        penalty: Fraction,
+        charge: Fraction,
+        stop: Callable[[], bool],
+        min_leaf: int = 1,
+    ) -> None:
         self.store = Store(Hulls(X, Z, least, stop), counts, stop)
         self.counts = counts
         self.places = places

@@ -160,11 +160,15 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
 
 BIG_M = Parameter(
-    name="big_m", type="choice", default="none", choices=("none", *CONSTANTS), label="Large constants",
+    name="big_m",
+    type="choice",
+    default="none",
+    choices=("none", *CONSTANTS),
+    label="Large constants",
     help="Hyperplanes as variables instead of cuts, tied to rows by the largest difference between a row and the others (data) or 2 "
     "(paper); they then keep a distance of 0.005.",
     advanced=True,
-)  # fmt: skip
+)
 
 
 SHARED = tuple(p for p in CUTS if p.name in ("everywhere", "several"))

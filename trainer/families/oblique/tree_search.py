@@ -90,9 +90,12 @@ class Run:
             self.trees[search.best.leaves] = search.best
         value = self.target.objective(search.value, search.best.leaves)
         self.monitor.report(
-            incumbent=value, bound=max(value, self.target.upper(self.bound)), leaves=search.best.leaves, draft=draft,
+            incumbent=value,
+            bound=max(value, self.target.upper(self.bound)),
+            leaves=search.best.leaves,
+            draft=draft,
             nodes=search.rounds,
-        )  # fmt: skip
+        )
 
     def take(self, tree: ObliqueTree) -> None:
         """Consider a start tree, and report it if it is better."""
@@ -192,7 +195,7 @@ class Run:
         stopped = self.clock.until(seconds)
         self.search.run(
             starts, enough=self.bound, stopped=stopped, on_improvement=lambda *_: self.report(), patience=patience
-        )  # fmt: skip
+        )
 
     def _master(self) -> None:
         """Solve the master model, warm-started with the best tree."""
@@ -212,9 +215,7 @@ class Run:
         hooks = self.plan.hooks(form, self._improve)
         kind = PlaneModel(form, hooks, self.target, self.search, self.bound, self._on_progress)
         start = form.assignment(self.search.best)
-        options = options_of(
-            self.settings, self.monitor, remaining=self.clock.remaining(), stopped=self.clock.is_over
-        )  # fmt: skip
+        options = options_of(self.settings, self.monitor, remaining=self.clock.remaining(), stopped=self.clock.is_over)
         points = () if start is None else (start,)
         driven = drive(kind, solver, options, absolute_gap=self.target.absolute_gap, starts=points)
         self.outcome = driven.outcome

@@ -48,9 +48,14 @@ def select_columns(groups: Groups, seed: int) -> Groups:
         return indices.index(g), chosen
 
     return replace(
-        groups, cat=np.ascontiguousarray(groups.cat[:, indices]), sizes=groups.sizes[indices], ordered=groups.ordered[indices],
-        columns=tuple(groups.columns[g] for g in indices), branch=branch, question=question,
-    )  # fmt: skip
+        groups,
+        cat=np.ascontiguousarray(groups.cat[:, indices]),
+        sizes=groups.sizes[indices],
+        ordered=groups.ordered[indices],
+        columns=tuple(groups.columns[g] for g in indices),
+        branch=branch,
+        question=question,
+    )
 
 
 def choose_topology(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[Shape, dict[str, Any]]:
@@ -107,9 +112,11 @@ def _search(groups: Groups, shape: Shape, monitor: Monitor, until: float) -> Dra
     if not len(groups.sizes):
         return trees[0]
     search = SubsetSearch(
-        groups=groups, root=shape, stopped=lambda: monitor.stopped() or monitor.elapsed() > until,
+        groups=groups,
+        root=shape,
+        stopped=lambda: monitor.stopped() or monitor.elapsed() > until,
         on_incumbent=lambda _, draft: trees.append(draft),
-    )  # fmt: skip
+    )
     try:
         draft = search.solve(shape, np.arange(len(groups.y)))[1]
         return trees[-1] if draft is None else draft

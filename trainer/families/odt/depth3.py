@@ -17,9 +17,19 @@ from trainer.families.odt.levels import LevelLimitReached
 
 
 def search_three_levels(
-    groups: Groups, s: np.ndarray, rows: np.ndarray, deep: bool, order: list[int], lower: int, top: int, limit: int,
-    *, take: Callable[[int, int, int], None], check: Callable[[], None], flag: np.ndarray,
-) -> int:  # fmt: skip
+    groups: Groups,
+    s: np.ndarray,
+    rows: np.ndarray,
+    deep: bool,
+    order: list[int],
+    lower: int,
+    top: int,
+    limit: int,
+    *,
+    take: Callable[[int, int, int], None],
+    check: Callable[[], None],
+    flag: np.ndarray,
+) -> int:
     """Search trees of three levels and call `take` with each better one; return the number of nodes.
 
     Values are in the unit of the kernels, 2 (correct weight) - (weight of the rows). Side 1 has two levels, side 0 only if `deep`.

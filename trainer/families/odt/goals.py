@@ -175,10 +175,14 @@ class RateGoalSearch:
         # one entry decides whether both required shares are feasible, and it is often proved long before the others
         self.both = not all_entries and goal.sensitivity is not None and goal.specificity is not None
         self.search = RateFrontierSearch(
-            groups=oriented, root=shape, predict=lambda draft: predict_labels(draft, problem.matrix),
-            required_positives=least if single or self.both else None, stopped=monitor.stopped, flag=monitor.flag,
+            groups=oriented,
+            root=shape,
+            predict=lambda draft: predict_labels(draft, problem.matrix),
+            required_positives=least if single or self.both else None,
+            stopped=monitor.stopped,
+            flag=monitor.flag,
             on_progress=self._report,
-        )  # fmt: skip
+        )
 
     def _counts(self, pair: RatePoint, tn: int | None = None) -> tuple[int, int, int, int]:
         """Return the correct positives, all positives, the correct negatives and all negatives of the goal's positive class."""
@@ -207,11 +211,12 @@ class RateGoalSearch:
         bound = self.bound()
         draft = None if pair is None else search.known_tree(pair.tp)
         self.monitor.report(
-            phase="frontier", nodes=search.nodes,
+            phase="frontier",
+            nodes=search.nodes,
             draft=None if draft is None else relabel(draft, self.classes),
             incumbent=None if pair is None else float(self.goal.value(*self._counts(pair))),
             bound=None if bound is None else float(bound),
-        )  # fmt: skip
+        )
 
     def solve(self) -> tuple[Draft, Fraction]:
         """Return the best tree and a bound. Raises InfeasibleError, with the best reachable share, if no tree is admitted."""

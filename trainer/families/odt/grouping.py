@@ -195,9 +195,11 @@ def limit_subsets(draft: Draft, matrix: np.ndarray, sizes: tuple[int, ...], card
         return draft
     left = goes_left(draft.split, matrix)
     return replace(
-        draft, split=draft.split.limit_categories(card, sizes, matrix), left=limit_subsets(draft.left, matrix[left], sizes, card),
+        draft,
+        split=draft.split.limit_categories(card, sizes, matrix),
+        left=limit_subsets(draft.left, matrix[left], sizes, card),
         right=limit_subsets(draft.right, matrix[~left], sizes, card),
-    )  # fmt: skip
+    )
 
 
 def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Settings) -> str:

@@ -124,9 +124,13 @@ def _solve(
             reach.evidence() if settings["frontier"] else {"kind": Evidence.SUBSET_SEARCH, "states": reach.search.nodes}
         )
         return Solution(
-            draft=draft, bound=float(bound), finished=reach.search.finished, nodes=reach.search.nodes,
-            evidence=(evidence,), **solution_fields,
-        )  # fmt: skip
+            draft=draft,
+            bound=float(bound),
+            finished=reach.search.finished,
+            nodes=reach.search.nodes,
+            evidence=(evidence,),
+            **solution_fields,
+        )
     if shape is None:
         return Solution(draft=_leaf(problem, goal), bound=_majority_share(problem, goal), **solution_fields)
     return _search(problem, groups, shape, goal, monitor, solution_fields)

@@ -153,9 +153,14 @@ class GroupModel(TreeProgram[Draft]):
 
 
 def solve_mip(
-    problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, settings: Settings, monitor: Monitor,
+    problem: Problem,
+    groups: Groups,
+    shape: Shape,
+    goal: Goal | None,
+    settings: Settings,
+    monitor: Monitor,
     solution_fields: dict[str, Any],
-) -> Solution:  # fmt: skip
+) -> Solution:
     """Solve the model by the solver of the settings. Raises InfeasibleError if no tree reaches the required shares."""
     solver = backend(settings["solver"])
     task = SolverTask(problem, groups, goal)
@@ -205,9 +210,11 @@ def first_trees(task: SolverTask, shape: Shape, settings: Settings, monitor: Mon
     if settings["first_tree"] == "exact":
         end = monitor.elapsed() + settings["exact_seconds"]
         search = SubsetSearch(
-            groups=heavy, root=shape, stopped=lambda: monitor.stopped() or monitor.elapsed() > end,
+            groups=heavy,
+            root=shape,
+            stopped=lambda: monitor.stopped() or monitor.elapsed() > end,
             on_incumbent=lambda _, draft: trees.append(draft),
-        )  # fmt: skip
+        )
         try:
             draft = search.solve(shape, np.arange(len(g.y)))[1]
             if draft is not None:

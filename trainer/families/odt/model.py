@@ -302,9 +302,11 @@ class OdtModel:
             return self._read(point, p.children[0], rows, best_last)
         left = np.isin(self.groups.cat[rows, g], categories)
         return self.groups.branch(
-            g, categories, self._read(point, p.children[0], rows[left], best_last),
+            g,
+            categories,
+            self._read(point, p.children[0], rows[left], best_last),
             self._read(point, p.children[1], rows[~left], best_last),
-        )  # fmt: skip
+        )
 
     def _label(self, point: Point, t: int) -> int:
         if t in self.label:

@@ -145,9 +145,12 @@ class RateFrontierSearch:
             draft = DraftLeaf(label=int(tp > 0))
         else:
             search = SubsetSearch(
-                groups=replace(g, w=weights), root=self.root, stopped=self.stopped, flag=self.flag,
+                groups=replace(g, w=weights),
+                root=self.root,
+                stopped=self.stopped,
+                flag=self.flag,
                 on_incumbent=lambda _, solution: (self._record_tree(solution), None)[1],
-            )  # fmt: skip
+            )
             try:
                 value, solution = search.solve(self.root, self._rows)
             except LevelLimitReached:

@@ -256,9 +256,18 @@ class SubsetSearch:
             incumbent[0] = self._update_incumbent(level, rows, RowSetValue((value + weight) // 2, True, g, sent))
 
         self.nodes += search_three_levels(
-            G, self._s, rows, level.left.is_two and level.right.is_two, order, 2 * best.value - weight,
-            2 * top - weight, NODES_PER_CALL, take=take, check=self._check, flag=self.flag,
-        )  # fmt: skip
+            G,
+            self._s,
+            rows,
+            level.left.is_two and level.right.is_two,
+            order,
+            2 * best.value - weight,
+            2 * top - weight,
+            NODES_PER_CALL,
+            take=take,
+            check=self._check,
+            flag=self.flag,
+        )
         return incumbent[0]
 
     def _two_levels(self, level: TopologyLevel, rows: np.ndarray, g: int, best: RowSetValue) -> RowSetValue:

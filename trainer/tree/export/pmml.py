@@ -55,10 +55,14 @@ def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree", not
     model = ET.Element(
         "TreeModel",
         {
-            "modelName": name, "functionName": "classification", "algorithmName": "octweb",
-            "missingValueStrategy": "defaultChild" if default_children else "none", "noTrueChildStrategy": "returnLastPrediction", "splitCharacteristic": "binarySplit",
+            "modelName": name,
+            "functionName": "classification",
+            "algorithmName": "octweb",
+            "missingValueStrategy": "defaultChild" if default_children else "none",
+            "noTrueChildStrategy": "returnLastPrediction",
+            "splitCharacteristic": "binarySplit",
         },
-    )  # fmt: skip
+    )
     _mining_schema(model, tree, target)
     _output(model, tree, target, names)
     local = ET.SubElement(model, "LocalTransformations")

@@ -103,9 +103,14 @@ class Command(BaseCommand):
         proof = Path(options["proof"]) if options["proof"] else None
         limits = DossierLimits(**vars(OWN_FILES), bootstrap_seconds=options["bootstrap_seconds"])
         record = dossier(
-            options["model"], options["data"], proof,
-            data_name=options["data_name"], groups=options["group"], about=about, limits=limits,
-        )  # fmt: skip
+            options["model"],
+            options["data"],
+            proof,
+            data_name=options["data_name"],
+            groups=options["group"],
+            about=about,
+            limits=limits,
+        )
         record["clauses"] = clause_tables(record)
         files.write(folder, record, Path(options["model"]), proof, pdf=not options["without_pdf"])
         if not (options["without_pdf"] or pdf.can_print()):

@@ -109,9 +109,21 @@ def test_a_step_holds_with_fewer_questions_too(seed):
     X = rng.integers(0, 2, (12, 4)) > 0
     labels = rng.integers(0, 2, 12).astype(np.int32)
     space = ProofSpace(
-        "questions", X, labels, np.ones(12, np.int64), 2, 2, Fraction(1, 7), 1, None, np.ones(4, bool), None, "rows",
-        columns=np.arange(4), max_columns=1,
-    )  # fmt: skip
+        "questions",
+        X,
+        labels,
+        np.ones(12, np.int64),
+        2,
+        2,
+        Fraction(1, 7),
+        1,
+        None,
+        np.ones(4, bool),
+        None,
+        "rows",
+        columns=np.arange(4),
+        max_columns=1,
+    )
     best = Least(space, 7, 1).below([], 2, 4)
     step = {"path": [], "height": 2, "bound": best}
     check = _Check(space, Counting(space, 7, 1))

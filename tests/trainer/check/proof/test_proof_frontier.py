@@ -72,9 +72,19 @@ def questions(seed: int) -> tuple[ProofSpace, Lines, list[int]]:
     least = 1 + 2 * (seed % 5 == 0)
     most = int(rng.integers(1, 1 + (1 << depth)))
     allowed = (np.arange(m) != (seed % 8)).astype(np.uint8)
-    points = solve_frontier(BinaryProblem(X, y, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed), max_leaves=most)  # fmt: skip
+    points = solve_frontier(
+        BinaryProblem(X, y, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed),
+        max_leaves=most,
+    )
     errors = [p.bound for p in points]
-    proof = frontier_proof(BinaryProblem(X, y, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed, leaf_cost=penalty), errors, most=most, stop=never)  # fmt: skip
+    proof = frontier_proof(
+        BinaryProblem(
+            X, y, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed, leaf_cost=penalty
+        ),
+        errors,
+        most=most,
+        stop=never,
+    )
     assert proof is not None
     space = ProofSpace("questions", X > 0, y, weights, classes, depth, penalty, least, most, allowed > 0, None, "rows")
     header = {"format": "octweb-proof", "version": 4, "rows": "rows", "scale": 1, "goals": proof.goals}
@@ -113,7 +123,12 @@ def test_five_levels_of_more_than_twenty_questions_are_proved():
     y = ((X[:, 0] ^ X[:, 1]) | (rng.random(40) < 0.2)).astype(np.int32)
     every = np.ones(22, np.uint8)
     points = solve_frontier(BinaryProblem(X, y, n_classes=2, depth=5, allowed=every), max_leaves=most)
-    proof = frontier_proof(BinaryProblem(X, y, n_classes=2, depth=5, weights=None, min_leaf=1, allowed=every, leaf_cost=Fraction(0)), [p.bound for p in points], most=most, stop=never)  # fmt: skip
+    proof = frontier_proof(
+        BinaryProblem(X, y, n_classes=2, depth=5, weights=None, min_leaf=1, allowed=every, leaf_cost=Fraction(0)),
+        [p.bound for p in points],
+        most=most,
+        stop=never,
+    )
     assert proof is not None
     assert proof.goals is not None
     space = ProofSpace(

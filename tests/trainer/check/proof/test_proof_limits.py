@@ -86,7 +86,22 @@ def table(seed: int) -> tuple[ProofSpace, list[dict[str, Any]], int]:
     unit = penalty.denominator
     leaf = penalty.numerator
     optimum = Least(space, unit, leaf).below([], depth, leaves or 1 << depth)
-    proof = limited_proof(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=None, min_leaf=smallest, allowed=np.ones(m, np.uint8)), Constraints(conflict=None if held is None else held.astype(np.uint8), max_leaves=leaves), Fraction(optimum, unit), stop=never, vectors=no_vectors)  # fmt: skip
+    proof = limited_proof(
+        BinaryProblem(
+            X,
+            y,
+            n_classes=classes,
+            depth=depth,
+            leaf_cost=penalty,
+            weights=None,
+            min_leaf=smallest,
+            allowed=np.ones(m, np.uint8),
+        ),
+        Constraints(conflict=None if held is None else held.astype(np.uint8), max_leaves=leaves),
+        Fraction(optimum, unit),
+        stop=never,
+        vectors=no_vectors,
+    )
     assert proof is not None
     return space, with_header(proof), optimum
 
@@ -116,7 +131,15 @@ def test_costs_of_recalls_are_left_to_vector_steps():
     y = rng.integers(0, 2, 30).astype(np.int32)
     limits = Constraints(recalls=((0, Fraction(1)),))
     other = ProofSteps(scale=1, goal=29, steps=[])
-    assert other is limited_proof(BinaryProblem(X, y, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1, allowed=np.ones(4, np.uint8)), limits, Fraction(29), stop=never, vectors=lambda: other)  # fmt: skip
+    assert other is limited_proof(
+        BinaryProblem(
+            X, y, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1, allowed=np.ones(4, np.uint8)
+        ),
+        limits,
+        Fraction(29),
+        stop=never,
+        vectors=lambda: other,
+    )
 
 
 def test_bound_that_is_not_met_needs_no_further_check():
@@ -130,7 +153,22 @@ def test_bound_that_is_not_met_needs_no_further_check():
     )
     sizes = []
     for bound in (Fraction(0), best):
-        proof = limited_proof(BinaryProblem(X, y, n_classes=2, depth=4, leaf_cost=Fraction(0), weights=None, min_leaf=1, allowed=np.ones(9, np.uint8)), Constraints(max_leaves=16), bound, stop=never, vectors=no_vectors)  # fmt: skip
+        proof = limited_proof(
+            BinaryProblem(
+                X,
+                y,
+                n_classes=2,
+                depth=4,
+                leaf_cost=Fraction(0),
+                weights=None,
+                min_leaf=1,
+                allowed=np.ones(9, np.uint8),
+            ),
+            Constraints(max_leaves=16),
+            bound,
+            stop=never,
+            vectors=no_vectors,
+        )
         assert proof is not None
         sizes.append(len(proof.steps))
         shown = accepted(space, with_header(proof))

@@ -69,9 +69,17 @@ def space_of(seed: int, least: float) -> PlaneSpace:
 def proof(seed: int, least: float, cost: Fraction) -> Lines | None:
     X, counts, depth, kappa = points(seed, least)
     made = PlaneProof(
-        X.astype(float), scaled(X), counts, list(range(counts.shape[1])), least=least, depth=depth, leaves=1 << depth,
-        penalty=kappa, charge=Fraction(0), stop=never,
-    )  # fmt: skip
+        X.astype(float),
+        scaled(X),
+        counts,
+        list(range(counts.shape[1])),
+        least=least,
+        depth=depth,
+        leaves=1 << depth,
+        penalty=kappa,
+        charge=Fraction(0),
+        stop=never,
+    )
     steps = made.steps(cost)
     return None if steps is None else [header(cost, kappa), *steps]
 
@@ -287,8 +295,16 @@ def test_deep_analysis_can_be_cancelled():
     X = r.random((70, 2))
     asked = []
     made = PlaneProof(
-        X, X, np.eye(2, dtype=np.int64)[r.integers(0, 2, 70)], [0, 1], least=0.0, depth=6, leaves=64, penalty=Fraction(0),
-        charge=Fraction(0), stop=lambda: asked.append(1) or len(asked) > 20,
-    )  # fmt: skip
+        X,
+        X,
+        np.eye(2, dtype=np.int64)[r.integers(0, 2, 70)],
+        [0, 1],
+        least=0.0,
+        depth=6,
+        leaves=64,
+        penalty=Fraction(0),
+        charge=Fraction(0),
+        stop=lambda: asked.append(1) or len(asked) > 20,
+    )
     assert made.steps(Fraction(1)) is None
     assert len(asked) < 100

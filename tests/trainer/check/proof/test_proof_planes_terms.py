@@ -24,8 +24,11 @@ from trainer.data.reader import load
 from trainer.families.oblique.proving import PlaneProof
 from trainer.training.run import TrainRequest, save, train
 
-CASES = [(seed, kind, least) for kind in ("leaf", "price", "both") for seed, least in
-         [*((seed, TOUCHING) for seed in range(11)), *((seed, GAP_OF_POINTS) for seed in range(4))]]  # fmt: skip
+CASES = [
+    (seed, kind, least)
+    for kind in ("leaf", "price", "both")
+    for seed, least in [*((seed, TOUCHING) for seed in range(11)), *((seed, GAP_OF_POINTS) for seed in range(4))]
+]
 PRICES = Fraction(1, 2), Fraction(1, 3), Fraction(1), Fraction(3, 10)
 
 
@@ -56,8 +59,14 @@ def space_of(seed: int, kind: str, least: float) -> PlaneSpace:
 def best(seed: int, kind: str, least: float) -> Fraction:
     space = space_of(seed, kind, least)
     found = best_in_class(
-        scaled(space.values), space.counts, space.depth, space.penalty, least=least, min_leaf=space.min_leaf, charge=space.charge
-    )  # fmt: skip
+        scaled(space.values),
+        space.counts,
+        space.depth,
+        space.penalty,
+        least=least,
+        min_leaf=space.min_leaf,
+        charge=space.charge,
+    )
     return int(space.counts.sum()) - Fraction(found)
 
 
@@ -67,9 +76,18 @@ def unit(space: PlaneSpace) -> int:
 
 def proof(space: PlaneSpace, least: float, cost: Fraction) -> Lines | None:
     made = PlaneProof(
-        space.values, scaled(space.values), space.counts, list(range(space.counts.shape[1])), least=least, depth=space.depth,
-        leaves=1 << space.depth, penalty=space.penalty, charge=space.charge, min_leaf=space.min_leaf, stop=never,
-    )  # fmt: skip
+        space.values,
+        scaled(space.values),
+        space.counts,
+        list(range(space.counts.shape[1])),
+        least=least,
+        depth=space.depth,
+        leaves=1 << space.depth,
+        penalty=space.penalty,
+        charge=space.charge,
+        min_leaf=space.min_leaf,
+        stop=never,
+    )
     steps = made.all_steps(cost)
     return None if steps is None else [header(space, cost), *steps]
 
@@ -132,13 +150,20 @@ def test_end_of_case_does_not_hold_for_smaller_leaves():
         cost = best(seed, kind, least)
         lines = proof(space, least, cost)
         for own in (
-            PlaneSpace(**{**vars(space), "min_leaf": 1}), PlaneSpace(**{**vars(space), "charge": Fraction(0)}),
-        ):  # fmt: skip
+            PlaneSpace(**{**vars(space), "min_leaf": 1}),
+            PlaneSpace(**{**vars(space), "charge": Fraction(0)}),
+        ):
             goal = {**lines[0], "goal": int(cost * unit(own))}
             shown = accepted([goal, *lines[1:]], own)
             found = best_in_class(
-                scaled(own.values), own.counts, own.depth, own.penalty, least=least, min_leaf=own.min_leaf, charge=own.charge
-            )  # fmt: skip
+                scaled(own.values),
+                own.counts,
+                own.depth,
+                own.penalty,
+                least=least,
+                min_leaf=own.min_leaf,
+                charge=own.charge,
+            )
             assert shown is None or shown <= int(own.counts.sum()) - Fraction(found)
             refused += shown is None
     assert refused > 6

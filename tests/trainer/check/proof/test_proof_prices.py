@@ -84,9 +84,21 @@ def random_case(seed: int) -> tuple[ProofSpace, list[dict[str, Any]], Fraction]:
     leaves = int(rng.integers(1, 1 << depth)) if seed % 4 == 3 else None
     allowed = np.ones(m, bool)
     space = ProofSpace(
-        "questions", X > 0, y, weights, classes, depth, penalty, smallest, leaves, allowed, None, "rows",
-        columns=columns, prices=prices,
-    )  # fmt: skip
+        "questions",
+        X > 0,
+        y,
+        weights,
+        classes,
+        depth,
+        penalty,
+        smallest,
+        leaves,
+        allowed,
+        None,
+        "rows",
+        columns=columns,
+        prices=prices,
+    )
     optimum = Least(space).below([], depth, leaves or 1 << depth)
     problem = BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=smallest)
     proof = priced_proof(
@@ -112,9 +124,14 @@ def column_limit_case(seed: int) -> tuple[ProofSpace, list[dict[str, Any]], Frac
     """Return a random space with prices and a limit of columns, the proof of its optimum, and the optimum in rows."""
     space, optimum = with_column_limit(random_case(seed)[0], 1 + seed // 4 % 2)
     problem = BinaryProblem(
-        space.X.astype(np.uint8), space.labels, n_classes=space.classes, depth=space.depth, leaf_cost=space.penalty,
-        weights=space.weights, min_leaf=space.min_leaf,
-    )  # fmt: skip
+        space.X.astype(np.uint8),
+        space.labels,
+        n_classes=space.classes,
+        depth=space.depth,
+        leaf_cost=space.penalty,
+        weights=space.weights,
+        min_leaf=space.min_leaf,
+    )
     prices = ColumnPrices(space.column_of, space.prices)
     limits = Constraints(max_columns=space.max_columns, columns=space.column_of, max_leaves=space.max_leaves)
     found = solve_constrained(problem, limits, prices=prices)

@@ -46,10 +46,23 @@ def table(seed: int) -> ProofSpace:
     rates = RateLimit(label, Fraction(int(rng.integers(0, 4)), int(rng.integers(4, 12))), group, sizes)
     recalls = ((int(rng.integers(classes)), int(rng.integers(0, n // 2))),) if seed % 7 == 0 else ()
     return ProofSpace(
-        "questions", X, labels, weights, classes, 3 if m < 4 and n < 9 else 2, Fraction(int(rng.integers(0, 3)), 3), 1 + (seed % 6 == 0),
-        int(rng.integers(2, 4)) if seed % 5 == 1 else None, np.ones(m, bool), None, "rows", columns=np.arange(m), recalls=recalls,
-        rates=rates, rising=np.eye(m, dtype=int)[0] if seed % 11 == 0 else None,
-    )  # fmt: skip
+        "questions",
+        X,
+        labels,
+        weights,
+        classes,
+        3 if m < 4 and n < 9 else 2,
+        Fraction(int(rng.integers(0, 3)), 3),
+        1 + (seed % 6 == 0),
+        int(rng.integers(2, 4)) if seed % 5 == 1 else None,
+        np.ones(m, bool),
+        None,
+        "rows",
+        columns=np.arange(m),
+        recalls=recalls,
+        rates=rates,
+        rising=np.eye(m, dtype=int)[0] if seed % 11 == 0 else None,
+    )
 
 
 class Brute:
@@ -168,9 +181,14 @@ def test_other_fairness_definition_is_not_proved(tmp_path):
     said = ", ".join(words_of(document))
     false = 0
     for change in (
-        {"fairness_delta": 0.5}, {"fairness_delta": 0}, {"fairness": "parity"}, {"fairness_class": "no"}, {"fairness_column": "z"},
-        {"fairness_column": "colour"}, {"fairness": "none"},
-    ):  # fmt: skip
+        {"fairness_delta": 0.5},
+        {"fairness_delta": 0},
+        {"fairness": "parity"},
+        {"fairness_class": "no"},
+        {"fairness_column": "z"},
+        {"fairness_column": "colour"},
+        {"fairness": "none"},
+    ):
         other = document | {"parameters": document["parameters"] | change}
         words = ", ".join(words_of(other))
         other["certificate"] = claim | {"scope": claim["scope"].replace(f", {said}", f", {words}" if words else "")}

@@ -146,13 +146,26 @@ def table(seed: int, depth: int = 2) -> ProofSpace:
         sizes = np.bincount(y, weights, classes).astype(int)
         recalls = tuple((k, int(sizes[k] * rng.random() * 0.7)) for k in range(int(rng.integers(1, 3))))
     return ProofSpace(
-        "questions", X, y, weights, classes, depth, Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4))),
-        1 + (seed % 6 == 0), int(rng.integers(2, 4)) if kind in (2, 4) else None, np.ones(m, bool),
-        apart if kind in (0, 3) and apart.any() else None, "rows", columns=column, yes_left=rng.random(m) < 0.5, listed=np.arange(m) < m - held,
-        wishes=some_wishes(rng, m, held, column, classes) if kind in (0, 1, 2) else (), recalls=recalls,
+        "questions",
+        X,
+        y,
+        weights,
+        classes,
+        depth,
+        Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4))),
+        1 + (seed % 6 == 0),
+        int(rng.integers(2, 4)) if kind in (2, 4) else None,
+        np.ones(m, bool),
+        apart if kind in (0, 3) and apart.any() else None,
+        "rows",
+        columns=column,
+        yes_left=rng.random(m) < 0.5,
+        listed=np.arange(m) < m - held,
+        wishes=some_wishes(rng, m, held, column, classes) if kind in (0, 1, 2) else (),
+        recalls=recalls,
         max_columns=int(rng.integers(0, 3)) if kind == 5 else None,
         rising=np.where(column == 1, int(rng.choice([-1, 1])), 0) if kind in (6, 4) else None,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("height", [1, 2, 3])

@@ -71,7 +71,9 @@ def questions(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 4 == 0 else np.ones(n, np.int64)
     penalty = Fraction(int(rng.integers(0, 4)), int(rng.integers(1, 4)))
     least = 1 + 2 * (seed % 5 == 0)
-    solution = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=least))  # fmt: skip
+    solution = solve_binary(
+        BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=least)
+    )
     proof = solution.proof(never)
     assert proof is not None
     space = ProofSpace(

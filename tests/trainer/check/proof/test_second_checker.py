@@ -124,8 +124,13 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
     model = folder / "model.json"
     proof = folder / "model.proof.jsonl.gz"
     asked = TrainRequest(
-        table=rows, labels=labels, method=method, parameters=parameters, test_share=share, proof=proof,
-    )  # fmt: skip
+        table=rows,
+        labels=labels,
+        method=method,
+        parameters=parameters,
+        test_share=share,
+        proof=proof,
+    )
     if wishes := WISHES.get(request.param):
         session = WorkbenchSession(asked)
         monitor = session.monitor()

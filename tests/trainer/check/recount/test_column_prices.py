@@ -108,11 +108,23 @@ def goal(document):
 @pytest.mark.parametrize(
     "lie",
     [
-        other_parameter("length=0.3; colour=0.1"), other_parameter("width=0.4"), other_parameter("length"), other_parameter("length=-1"),
-        other_parameter("height=0.4"), stated("unit", "USD"), stated("prices", {}), stated("cost", 0.1), stated("paid", {}), paid_less,
-        no_prices, without_all_prices, higher_objective, lower_bound, goal,
+        other_parameter("length=0.3; colour=0.1"),
+        other_parameter("width=0.4"),
+        other_parameter("length"),
+        other_parameter("length=-1"),
+        other_parameter("height=0.4"),
+        stated("unit", "USD"),
+        stated("prices", {}),
+        stated("cost", 0.1),
+        stated("paid", {}),
+        paid_less,
+        no_prices,
+        without_all_prices,
+        higher_objective,
+        lower_bound,
+        goal,
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize(
     "asked",
     [

@@ -88,8 +88,12 @@ def test_splits_say_where_empty_cells_go(files):
     document = files.document
     assert split_of(document, "a")["missing"] == "left"
     assert split_of(document, "b") | {"threshold": 0} == {
-        "kind": "threshold", "feature": "b", "threshold": 0, "missing": "left", "missing_seen": False,
-    }  # fmt: skip
+        "kind": "threshold",
+        "feature": "b",
+        "threshold": 0,
+        "missing": "left",
+        "missing_seen": False,
+    }
     assert files.check()[0] == "proved"
 
 

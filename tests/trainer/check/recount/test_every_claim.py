@@ -129,9 +129,10 @@ def wanted(document):
 def without_a_line(document, said):
     found = {f.claim for f in said}
     return [
-        place for place, line in wanted(document)
+        place
+        for place, line in wanted(document)
         if line and line not in found and not (line.endswith(" ") and any(c.startswith(line) for c in found))
-    ]  # fmt: skip
+    ]
 
 
 @pytest.fixture(scope="module")

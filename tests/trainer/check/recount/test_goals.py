@@ -94,11 +94,22 @@ def costs(document):
 @pytest.mark.parametrize(
     "lie",
     [
-        goal_parameter("auto"), goal_parameter("balanced"), goal_parameter("F1"), certificate_goal("maximise", "accuracy"), certificate_goal("positive", "b"),
-        certificate_goal("weight", "2"), certificate_goal("sensitivity", "0.5"), no_goal, higher_value, lower_bound, other_answer, free_leaves,
-        class_weights, costs,
+        goal_parameter("auto"),
+        goal_parameter("balanced"),
+        goal_parameter("F1"),
+        certificate_goal("maximise", "accuracy"),
+        certificate_goal("positive", "b"),
+        certificate_goal("weight", "2"),
+        certificate_goal("sensitivity", "0.5"),
+        no_goal,
+        higher_value,
+        lower_bound,
+        other_answer,
+        free_leaves,
+        class_weights,
+        costs,
     ],
-)  # fmt: skip
+)
 def test_lie_about_a_goal_is_refuted(folder, tmp_path, goal, lie):
     document, data = trained(folder, "exact", goal=goal, positive="a", leaf_penalty=0.02)
     assert verdict_of(document, data, tmp_path) == "proved"

@@ -45,9 +45,15 @@ def files(request, tmp_path_factory):
     costs = np.random.default_rng(0).integers(0, 50, (len(labels.codes), 2)) / 10
     own = {"costs": costs} if parameters.get("costs") == "rows" else {}
     asked = TrainRequest(
-        table=table, labels=labels, method="exact", parameters={"depth": 2, "bins": 4, **parameters}, test_share=0.25,
-        folds=3 if roles else 0, proof=folder / "proof", **own,
-    )  # fmt: skip
+        table=table,
+        labels=labels,
+        method="exact",
+        parameters={"depth": 2, "bins": 4, **parameters},
+        test_share=0.25,
+        folds=3 if roles else 0,
+        proof=folder / "proof",
+        **own,
+    )
     save(train(asked).model, folder / "model.json")
     return request.param, json.loads((folder / "model.json").read_text()), data, folder / "proof"
 

@@ -195,9 +195,13 @@ def test_gap_follows_from_bound_and_optimal_needs_it_closed(trained, method):
     assert plain["status"] == "time_limit"
     assert not refuted(verify(model, data))
     for edit in (
-        {"gap": 0.0}, {"gap": None}, {"gap": plain["gap"] * 1.001}, {"status": "optimal"},
-        {"status": "optimal", "mip_gap": 0.01}, {"status": "optimal", "gap": 0.0},
-    ):  # fmt: skip
+        {"gap": 0.0},
+        {"gap": None},
+        {"gap": plain["gap"] * 1.001},
+        {"status": "optimal"},
+        {"status": "optimal", "mip_gap": 0.01},
+        {"status": "optimal", "gap": 0.0},
+    ):
         change(model, lambda d, edit=edit: d.update(certificate=plain | edit))
         assert verdicts(model, data)["gap"] == "refuted", edit
     change(model, lambda d: d.update(certificate=plain | {"status": "optimal", "mip_gap": plain["gap"] + 0.1}))

@@ -124,9 +124,10 @@ def optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[i
     except NoProof:
         return None
     wishes = [
-        w if i not in dropped else replace(w, verb="held") for i, w in enumerate(space.wishes)
+        w if i not in dropped else replace(w, verb="held")
+        for i, w in enumerate(space.wishes)
         if i not in dropped or w.numbers
-    ]  # fmt: skip
+    ]
     cost, is_whole = _search(replace(space, kind="questions", wishes=tuple(wishes)))
     return 1 - cost / int(rows.weights.sum()) if is_whole and cost is not None else None
 
@@ -315,10 +316,17 @@ def _reduced_space(space: ProofSpace) -> ProofSpace:
         for w, p in zip(space.wishes, separating, strict=True)
     ]
     return replace(
-        space, X=space.X[:, kept_questions], allowed=space.allowed[kept_questions], columns=space.column_of[kept_questions], yes_left=None if space.yes_left is None else space.yes_left[kept_questions],
-        apart=None if space.apart is None else space.apart[np.ix_(kept_questions, kept_questions)], wishes=tuple(moved), depth=depth,
-        rising=None if space.rising is None else space.rising[kept_questions], listed=space.listed[kept_questions],
-    )  # fmt: skip
+        space,
+        X=space.X[:, kept_questions],
+        allowed=space.allowed[kept_questions],
+        columns=space.column_of[kept_questions],
+        yes_left=None if space.yes_left is None else space.yes_left[kept_questions],
+        apart=None if space.apart is None else space.apart[np.ix_(kept_questions, kept_questions)],
+        wishes=tuple(moved),
+        depth=depth,
+        rising=None if space.rising is None else space.rising[kept_questions],
+        listed=space.listed[kept_questions],
+    )
 
 
 def _least_cost(space: ProofSpace, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:

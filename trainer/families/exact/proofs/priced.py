@@ -82,9 +82,16 @@ def priced_cases_proof(
         return _steps_of(search, depth, max_leaves, goal, stop)
 
     return CasesProof(
-        root=root, bound=bound, depth=problem.depth, leaves=max_leaves, Q=instance.Q, scale=instance.scale,
-        close=close, stop=stop, priced=True,
-    ).build_steps()  # fmt: skip
+        root=root,
+        bound=bound,
+        depth=problem.depth,
+        leaves=max_leaves,
+        Q=instance.Q,
+        scale=instance.scale,
+        close=close,
+        stop=stop,
+        priced=True,
+    ).build_steps()
 
 
 def _steps_of(

@@ -56,9 +56,14 @@ def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | 
     if groups is None and answers is None:
         nothing = np.zeros(g.n_classes, np.int64)
         return Kinds(
-            classes=np.arange(g.n_classes), groups=nothing, answers=nothing + ANY, codes=g.classes.astype(np.int64),
-            weights=weights, data=g.data, places=None,
-        )  # fmt: skip
+            classes=np.arange(g.n_classes),
+            groups=nothing,
+            answers=nothing + ANY,
+            codes=g.classes.astype(np.int64),
+            weights=weights,
+            data=g.data,
+            places=None,
+        )
     zeros = np.zeros(len(g.rows), np.int64)
     marks = np.column_stack(
         (g.classes, zeros if groups is None else groups, zeros + ANY if answers is None else answers)
@@ -66,9 +71,14 @@ def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | 
     kinds, codes = np.unique(marks.astype(np.int64), axis=0, return_inverse=True)
     data, places = _sort_by_kind(g, codes.reshape(-1), len(kinds))
     return Kinds(
-        classes=kinds[:, 0].copy(), groups=kinds[:, 1].copy(), answers=kinds[:, 2].copy(), codes=codes.reshape(-1),
-        weights=weights, data=data, places=places,
-    )  # fmt: skip
+        classes=kinds[:, 0].copy(),
+        groups=kinds[:, 1].copy(),
+        answers=kinds[:, 2].copy(),
+        codes=codes.reshape(-1),
+        weights=weights,
+        data=data,
+        places=places,
+    )
 
 
 def _sort_by_kind(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[DataRows, np.ndarray]:
@@ -80,10 +90,13 @@ def _sort_by_kind(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[Data
     places = np.empty(len(order), np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
     data = DataRows(
-        np.ascontiguousarray(g.rows[order]), segment_of.reshape(-1).astype(np.int32), segments.astype(np.int32),
+        np.ascontiguousarray(g.rows[order]),
+        segment_of.reshape(-1).astype(np.int32),
+        segments.astype(np.int32),
         np.zeros(len(order), np.uint8),  # counting uses no bounds, so no error needs a mark as unavoidable
-        g.listed_weights[order] if g.weighted else g.listed_weights, kinds,
-    )  # fmt: skip
+        g.listed_weights[order] if g.weighted else g.listed_weights,
+        kinds,
+    )
     return data, places
 
 

@@ -238,9 +238,12 @@ def ruled_fronts(
     """Return the fronts within all restrictions of the settings except the number of columns."""
     banned = forbidden_columns(settings, problem.names) if "forbidden" in settings else set()
     space = ExactSpace(
-        problem, depth=settings["depth"], min_leaf=int(settings.get("min_leaf") or 1), memory=memory,
+        problem,
+        depth=settings["depth"],
+        min_leaf=int(settings.get("min_leaf") or 1),
+        memory=memory,
         banned=frozenset(map(problem.names.columns.index, banned)),
-    )  # fmt: skip
+    )
     limits = exact_constraints(problem, settings) or Constraints(max_leaves=settings["max_leaves"])
     return RuledFronts(space, limits, column_pairs(problem, settings), rules_of(problem, settings, space), most_places)
 

@@ -43,9 +43,11 @@ def rules_of(problem: Problem, settings: Settings, space: ExactSpace) -> Rules:
     """Return the rules of the settings."""
     compared, label, delta = _compared_groups(problem, settings, space)
     return Rules(
-        rising=_monotone_directions(problem, settings, space), compared=compared, favoured=label,
+        rising=_monotone_directions(problem, settings, space),
+        compared=compared,
+        favoured=label,
         apart=tuple(_allowed_difference(compared.sum(axis=1).tolist(), delta)),
-    )  # fmt: skip
+    )
 
 
 def _monotone_directions(problem: Problem, settings: Settings, space: ExactSpace) -> np.ndarray:

@@ -145,9 +145,16 @@ class FrontierSearch:
                 return
 
     def _search_splits(
-        self, rows: np.ndarray, node: dp_node.NodeView, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray,
-        height: int, stoppable: bool,
-    ) -> None:  # fmt: skip
+        self,
+        rows: np.ndarray,
+        node: dp_node.NodeView,
+        P: np.ndarray,
+        lb: np.ndarray,
+        best: np.ndarray,
+        choice: np.ndarray,
+        height: int,
+        stoppable: bool,
+    ) -> None:
         s = self.search
         for p in range(len(node.features)):
             if stoppable and s.stopped():

@@ -110,9 +110,13 @@ class _Writer:
         return min(bound, int((lower[0] + lower[1]).min()))
 
     def _side_targets(
-        self, parts: tuple[np.ndarray, np.ndarray], paths: list[tuple[int, ...]], height: int, bound: int,
+        self,
+        parts: tuple[np.ndarray, np.ndarray],
+        paths: list[tuple[int, ...]],
+        height: int,
+        bound: int,
         lower: np.ndarray,
-    ) -> list[int]:  # fmt: skip
+    ) -> list[int]:
         """Return provable bounds of both children that just add up to `bound`; lower ones if the pass is stopped."""
         floors = [int(value) for value in lower]
         lower_bounds = [max(floors[side], self._known_bound(parts[side], paths[side], height, 0)) for side in (0, 1)]

@@ -41,9 +41,15 @@ class RootSearch(Protocol):
         """Map the incumbent cost to the cost from which splits are pruned."""
 
     def attempt(
-        self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
-        best: Callable[[], int], stoppable: bool,
-    ) -> int:  # fmt: skip
+        self,
+        frame: SearchFrame,
+        rows: np.ndarray,
+        path: tuple[int, ...],
+        height: int,
+        p: int,
+        best: Callable[[], int],
+        stoppable: bool,
+    ) -> int:
         """Return the optimal cost with root split p if it is below best(), otherwise some cost >= best()."""
 
     def stopped(self) -> bool:

@@ -147,9 +147,14 @@ class ExactSearch:
         g = self.instance
         o = self.options
         self.context = dp_subtree.SearchContext(
-            data=g.data, allowed=allowed, reduce=bool(o.reduce), deepen=bool(o.deepening), bounds=self.bounds,
-            costs=self.costs, binomials=self.binomials,
-        )  # fmt: skip
+            data=g.data,
+            allowed=allowed,
+            reduce=bool(o.reduce),
+            deepen=bool(o.deepening),
+            bounds=self.bounds,
+            costs=self.costs,
+            binomials=self.binomials,
+        )
 
     def pair_table(self, path: tuple[int, ...], height: int) -> np.ndarray:
         """Return the cache of depth-two subtrees if these reach the full depth below the node, else an empty one."""
@@ -232,9 +237,14 @@ class ExactSearch:
         return entry
 
     def solve(
-        self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = True,
+        self,
+        rows: np.ndarray,
+        path: tuple[int, ...],
+        height: int,
+        ub: int,
+        stoppable: bool = True,
         floors: np.ndarray | None = None,
-    ) -> MemoEntry:  # fmt: skip
+    ) -> MemoEntry:
         """Return E(rows, height) if it is below `ub`, else a lower bound of at least `ub`; less only if the search was stopped.
 
         Parameters
@@ -457,8 +467,15 @@ class ExactSearch:
         return MemoEntry(max(ub, frame.bound()), False)
 
     def _try_splits_in_order(
-        self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, best: int, choice: int | None, stoppable: bool
-    ) -> tuple[int, int | None]:  # fmt: skip
+        self,
+        frame: SearchFrame,
+        rows: np.ndarray,
+        path: tuple[int, ...],
+        height: int,
+        best: int,
+        choice: int | None,
+        stoppable: bool,
+    ) -> tuple[int, int | None]:
         """Return the cost and feature of the best split if it costs less than `best`, else the arguments."""
         for p in range(len(frame.node.features)):
             if stoppable and self.stopped():
@@ -473,9 +490,15 @@ class ExactSearch:
         return best, choice
 
     def attempt(
-        self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
-        best: Callable[[], int], stoppable: bool,
-    ) -> int:  # fmt: skip
+        self,
+        frame: SearchFrame,
+        rows: np.ndarray,
+        path: tuple[int, ...],
+        height: int,
+        p: int,
+        best: Callable[[], int],
+        stoppable: bool,
+    ) -> int:
         """Return the cost of the best tree with split p if it is below best(), else some cost of at least best()."""
         lower = frame.lower
         exact = frame.exact

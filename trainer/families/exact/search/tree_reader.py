@@ -23,9 +23,7 @@ class MemoSource(Protocol):
     def memo_entry(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> MemoEntry | None:
         """Return the memo entry of a subproblem, if there is one."""
 
-    def solve(
-        self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = ...
-    ) -> MemoEntry:  # fmt: skip
+    def solve(self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = ...) -> MemoEntry:
         """Solve a subproblem for costs below `ub`."""
 
     def small_tree(self, rows: np.ndarray, height: int) -> Shape:

@@ -162,9 +162,14 @@ class NumericSpace(editing.EditingSpace):
         if banned not in self._searches:
             features = np.array(self.allowed_features(banned), np.int64)
             search = NumericSearch(
-                np.ascontiguousarray(self.rank[features]), self.classes, self.weights, self.n_classes,
-                np.array([self.unit, self.leaf], np.int64), self.flag, self.stopped,
-            )  # fmt: skip
+                np.ascontiguousarray(self.rank[features]),
+                self.classes,
+                self.weights,
+                self.n_classes,
+                np.array([self.unit, self.leaf], np.int64),
+                self.flag,
+                self.stopped,
+            )
             self._searches[banned] = (search, features)
         return self._searches[banned]
 

@@ -248,6 +248,11 @@ def _merge_categories(groups: Groups, used: tuple[int, ...], units: dict[int, li
         return used.index(g), sorted({place[g][a] for a in chosen})
 
     return replace(
-        groups, cat=np.ascontiguousarray(cat), sizes=np.array([len(units[g]) for g in used], np.int64),
-        ordered=groups.ordered[list(used)], columns=tuple(groups.columns[g] for g in used), branch=branch, question=question,
-    )  # fmt: skip
+        groups,
+        cat=np.ascontiguousarray(cat),
+        sizes=np.array([len(units[g]) for g in used], np.int64),
+        ordered=groups.ordered[list(used)],
+        columns=tuple(groups.columns[g] for g in used),
+        branch=branch,
+        question=question,
+    )
