@@ -34,9 +34,14 @@ MAX_SUBJECT_CHARACTERS = 64  # characters
 MAX_NAME = 120
 # SHA-256 and id of the model, first id, ns since 1970, index in APIS, length of the texts
 ROWS_HEAD = struct.Struct("<32s16s16sqBH")
+END_OF_ROWS_HEAD = struct.Struct("<BH")
+SHA256_BYTES = 32
+NS_OF_MS = 1_000_000
 _API_NUMBERS = {api: i for i, api in enumerate(APIS)}
 ID_DIGITS = 8  # the last digits of an id are the row number in its call
 FIRST_DIGITS = "0" * ID_DIGITS
+FIRST_ROW = bytes(ID_DIGITS // 2)
+_ROWS = FrameKind.ROWS  # reading a member of a class with 3.11 takes as long as packing a head
 # precomputed ends of records in a JSON answer, each with the comma that follows it; an array of bytes
 _ENDS = np.array([b'%08x"},' % i for i in range(2000)], object)
 _RANDOM_IDS = 256  # random parts of ids from one system call
@@ -95,21 +100,20 @@ class Recorder:
     def __init__(self, model: TreeModel) -> None:
         tree = model_file(model).tree
         self._used = np.array(tree.used_columns, np.intp)
-        self._sha256 = bytes.fromhex(model.sha256)
-        self._model = model.pk.bytes
+        self._key = bytes.fromhex(model.sha256) + model.pk.bytes
         # key and content of the frame that precedes the records of this model
-        self.schema = (self._sha256 + self._model, orjson.dumps(_schema(model, tree)))
+        self.schema = (self._key, orjson.dumps(_schema(model, tree)))
 
     def record(self, api: str, caller: Caller, matrix: FloatArray, leaves: CodeArray) -> Ids:
         """Write the answers of a call, and return their ids. Raises SpoolFull."""
         now = time.time_ns()
-        first = new_id(now)
+        moment, begin = _moment_of_id(now // NS_OF_MS)
+        random, end = _next_part()
         # the columns exist; with the default mode, which checks them, 1,000 rows take twice as long
         cells = matrix.take(self._used, 1, None, "clip")
         n = len(leaves)
-        WRITER.append(FrameKind.ROWS, self.rows_body(api, caller, now, first, cells, leaves), n, self.schema)
-        text = first.hex()  # as a UUID, whose class takes longer
-        return Ids(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:-ID_DIGITS]}", n)
+        WRITER.append(_ROWS, self.rows_body(api, caller, now, moment + random, cells, leaves), n, self.schema)
+        return Ids(begin + end, n)
 
     def refuse(self, api: str, caller: Caller, error: RowError) -> None:
         """Record that a row was refused, without unknown column names. Raises SpoolFull."""
@@ -120,22 +124,21 @@ class Recorder:
 
     def rows_body(
         self, api: str, caller: Caller, at: int, first: bytes, cells: FloatArray, leaves: CodeArray
-    ) -> tuple[bytes, bytes, Buffer, Buffer]:
-        """Return the body of a frame of answered rows, in parts.
+    ) -> tuple[Buffer, ...]:
+        """Return the body of a frame of answered rows, in parts: ROWS_HEAD, the texts of the caller, cells and leaves.
 
         `at` is the time of the answers in ns since 1970, and `first` the id of the first row. `cells` are the cells
         that the tree tests.
         """
-        texts = _json_texts(caller)
-        head = ROWS_HEAD.pack(self._sha256, self._model, first, at, _API_NUMBERS[api], len(texts))
-        return head, texts, cells, leaves
+        # parts of the head that stay the same are not packed again
+        return self._key, first, at.to_bytes(8, "little"), _end_of_head(api, caller), cells, leaves
 
     def refused_body(self, origin: Origin, key: bytes, error: RowError) -> bytes:
         """Return the body of a frame of a refused row with the id `key`."""
         return orjson.dumps(
             {
-                "sha256": self._sha256.hex(),
-                "model": self._model.hex(),
+                "sha256": self._key[:SHA256_BYTES].hex(),
+                "model": self._key[SHA256_BYTES:].hex(),
                 "id": key.hex(),
                 "at": origin.at,
                 "api": _API_NUMBERS[origin.api],
@@ -222,8 +225,10 @@ def _usual_caller(by: str, name: str) -> Caller:
 
 
 @lru_cache(maxsize=256)
-def _json_texts(caller: Caller) -> bytes:
-    return orjson.dumps(list(caller))
+def _end_of_head(api: str, caller: Caller) -> bytes:
+    """Return the last two fields of ROWS_HEAD and the texts that follow it."""
+    texts = orjson.dumps(list(caller))
+    return END_OF_ROWS_HEAD.pack(_API_NUMBERS[api], len(texts)) + texts
 
 
 def by_text(user: Any, token: Any) -> str:
@@ -259,24 +264,38 @@ def subject_digest(subject: str) -> str:
 
 def new_id(now: int) -> bytes:
     """Return a UUIDv7 of this moment (ns since 1970). Its last 32 bits are 0, and count the rows of a call."""
+    return _moment_of_id(now // NS_OF_MS)[0] + _next_part()[0]
+
+
+@lru_cache(maxsize=1)
+def _moment_of_id(milliseconds: int) -> tuple[bytes, str]:
+    """Return the first six bytes of the ids of a moment (ms since 1970), and their text in a UUID."""
+    key = milliseconds.to_bytes(6, "big")
+    text = key.hex()
+    return key, f"{text[:8]}-{text[8:]}-"
+
+
+def _next_part() -> tuple[bytes, str]:
+    """Return the bytes that follow the moment in an id, and their text up to the row number."""
     try:
-        random = _random_parts.pop()
+        return _random_parts.pop()
     except IndexError:
-        random, *others = _new_random_parts()
+        part, *others = _new_random_parts()
         _random_parts.extend(others)
-    return (now // 1_000_000).to_bytes(6, "big") + random
+        return part
 
 
-def _new_random_parts() -> list[bytes]:
-    """Return many parts of ids that follow the time: version, variant, 42 random bits, and row 0."""
-    parts = np.zeros((_RANDOM_IDS, 10), np.uint8)
-    parts[:, :6] = np.frombuffer(os.urandom(6 * _RANDOM_IDS), np.uint8).reshape(-1, 6)
+def _new_random_parts() -> list[tuple[bytes, str]]:
+    """Return many parts of ids that follow the moment: version, variant, 42 random bits, and row 0."""
+    parts = np.frombuffer(bytearray(os.urandom(6 * _RANDOM_IDS)), np.uint8).reshape(-1, 6)
     parts[:, 0] = parts[:, 0] & 0x0F | 0x70
     parts[:, 2] = parts[:, 2] & 0x3F | 0x80
-    return [part.tobytes() for part in parts]
+    content = parts.tobytes()
+    keys = [content[i : i + 6] for i in range(0, len(content), 6)]
+    return [(key + FIRST_ROW, key.hex("-", 2)) for key in keys]
 
 
-_random_parts: list[bytes] = []
+_random_parts: list[tuple[bytes, str]] = []
 os.register_at_fork(after_in_child=_random_parts.clear)  # otherwise, both processes would use the same ids
 
 
