@@ -26,7 +26,7 @@ from tests.torture.passing import passing
 from tests.torture.site import Broken, Site
 from tests.torture.uploads import bombs, storing, uploads
 
-CAMPAIGNS: dict[str, Callable[[Site, random.Random, int, float], str]] = {
+CAMPAIGNS: dict[str, Callable[..., str]] = {
     "kills": kills, "passing": passing, "editing": editing, "malformed": malformed, "writers": writers, "locked": database_locked, "clock": clock_moved,
     "disk": disk_full, "sigterm": sigterm, "memory": memory, "bombs": bombs, "uploads": uploads, "storing": storing,
     "http": http_manners, "bodies": bodies, "master": master, "full": disk_of_the_server_full, "mixed": mixed,
@@ -39,6 +39,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=900, help="bound of each campaign")
     parser.add_argument("--minutes", type=float, help="of the campaign `mixed`; else two, or the bound if that is less")
+    parser.add_argument("--users", type=int, default=6, help="of the campaign `mixed`")
     parser.add_argument("--only", default=",".join(CAMPAIGNS))
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -54,7 +55,8 @@ def main() -> int:
             if name == "mixed":
                 seconds = 60 * arguments.minutes if arguments.minutes else min(120.0, seconds)
             try:
-                result = CAMPAIGNS[name](site, random.Random(f"{arguments.seed} {name}"), amount, seconds)
+                options = {"users": arguments.users} if name == "mixed" else {}
+                result = CAMPAIGNS[name](site, random.Random(f"{arguments.seed} {name}"), amount, seconds, **options)
             except Broken as error:
                 broken = broken + 1
                 result = f"**broken**: {error}"

@@ -1,4 +1,4 @@
-"""Campaign with a mixed load: predictions, lists, uploads, and two trainings at once."""
+"""Campaign with a mixed load: predictions, pages, lists, uploads, and two trainings at once."""
 
 from __future__ import annotations
 
@@ -24,22 +24,26 @@ from tests.torture.uploads import FORM, numbers
 SETTLED = 60.0
 FLAT_MB = 60.0  # the calls include uploads of 20 MB; the campaign `memory` permits less
 PAUSE = 0.01  # seconds between two predictions of one client
+READING = 1.0  # seconds between two pages of one reader
 TRAINING = 60.0  # time limit of one training, in seconds
 MOST_MB = 20.0  # size of an uploaded file
 
 
 class Mix:
-    """Simultaneous loads, and what they observe."""
+    """Simultaneous loads, and what they observe. Two users train, one uploads; the others predict, list and read pages."""
 
-    def __init__(self, site: Site, draw: random.Random, seconds: float) -> None:
+    def __init__(self, site: Site, draw: random.Random, seconds: float, users: int) -> None:
         self.site = site
         self.draw = draw
         self.seconds = seconds
+        self.predictors = max(2, (users - 3) // 2)
+        self.readers = users - 4 - self.predictors
         self.over = threading.Event()
         self.statuses: dict[str, Counter[int]] = {
-            name: Counter() for name in ("predict", "list", "upload", "bomb", "run")
+            name: Counter() for name in ("predict", "list", "page", "upload", "bomb", "run")
         }
         self.took: list[tuple[bool, float]] = []  # whether two trainings were running, and the seconds of a prediction
+        self.pages: list[float] = []  # seconds of each page
         self.memory: list[tuple[float, float]] = []  # seconds since the start, and MB
         self.loads: list[float] = []
         self.trainings = 0
@@ -48,9 +52,11 @@ class Mix:
         """Run all loads for the given time. Raises Broken if a call fails or memory grows."""
         model = self.site.approved_model()
         tasks = [self.trainer, self.trainer, self.lister, self.uploader, self.sampler]
-        with concurrent.futures.ThreadPoolExecutor(len(tasks) + 2) as pool:
+        cookies = self.site.sign_in() if self.readers > 0 else ""
+        with concurrent.futures.ThreadPoolExecutor(len(tasks) + self.predictors + self.readers) as pool:
             begun = [pool.submit(task) for task in tasks]
-            begun += [pool.submit(self.predictor, model, seed) for seed in range(2)]
+            begun += [pool.submit(self.predictor, model, seed) for seed in range(self.predictors)]
+            begun += [pool.submit(self.reader, model, cookies, seed) for seed in range(self.readers)]
             self.over.wait(self.seconds)
             self.over.set()
             for task in begun:
@@ -94,6 +100,18 @@ class Mix:
         paths += [f"/api/v1/datasets/{self.site.datasets['small']}/rows/", "/healthz", "/readyz"]
         while not self.over.wait(0.1):
             self.statuses["list"][self.site.call("GET", random.choice(paths))[0]] += 1
+
+    def reader(self, model: dict[str, Any], cookies: str, seed: int) -> None:
+        """Open pages in the browser's session, with a pause after each."""
+        draw = random.Random(f"reader {seed}")
+        small = self.site.datasets["small"]
+        pages = ["/", "/datasets/", f"/datasets/{small}/", "/models/", "/models/searches/", "/decisions/", "/api/docs/"]
+        pages += [f"/models/{model['id']}/?mode={mode}" for mode in ("tree", "performance", "life", "history")]
+        while not self.over.wait(READING * draw.uniform(0.5, 1.5)):
+            start = time.monotonic()
+            status, _ = self.site.call("GET", draw.choice(pages), Cookie=cookies)
+            self.pages.append(time.monotonic() - start)
+            self.statuses["page"][status] += 1
 
     def uploader(self) -> None:
         """Upload a file from time to time, plain or compressed, and delete it again. About every fifth is a bomb."""
@@ -156,11 +174,16 @@ class Mix:
             median = beside[len(beside) // 2]
             high = beside[int(0.99 * len(beside))]
             speed = f"{len(beside)} of them while two trainings ran: median {median:.1f} ms, p99 {high:.1f} ms"
+        if self.pages:
+            speed += f"; pages: median {self._page_ms(0.5):.0f} ms, p99 {self._page_ms(0.99):.0f} ms"
         counts = {name: dict(sorted(found.items())) for name, found in self.statuses.items()}
         return (
             f"{self.seconds / 60:.0f} minutes, {len(self.took)} predictions, {speed}; answers {counts}; web server by quarters of the time "
             f"{', '.join(f'{mb:.0f}' for mb in medians)} MB, at most {max(settled):.0f}; load of the machine {statistics.mean(self.loads):.1f} on {os.cpu_count()} cores"
         )
+
+    def _page_ms(self, share: float) -> float:
+        return 1000 * sorted(self.pages)[int(share * (len(self.pages) - 1))]
 
 
 def addresses(model: dict[str, Any]) -> tuple[str, str]:
@@ -177,9 +200,9 @@ def body(model: dict[str, Any], address: str, n: int) -> bytes:
     return json.dumps({"inputs": tensors}).encode()
 
 
-def mixed(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Send predictions, lists and uploads with some bombs, and train twice at a time.
+def mixed(site: Site, draw: random.Random, amount: int, seconds: float, users: int = 6) -> str:
+    """Send predictions, lists and uploads with some bombs, and train twice at a time. More than six users read pages, too.
 
     No call may fail, and the memory must be flat.
     """
-    return Mix(site, draw, seconds).run()
+    return Mix(site, draw, seconds, users).run()

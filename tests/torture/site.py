@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.cookiejar
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -162,6 +164,21 @@ class Site:
             return status, json.loads(content)
         except ValueError:
             return status, content
+
+    def sign_in(self) -> str:
+        """Sign in as a browser does, and return the cookies of the session. Pages need the static files."""
+        self.manage("collectstatic", "--no-input", "--verbosity=0")
+        os.killpg(self.web.pid, signal.SIGTERM)  # type: ignore[union-attr]
+        self.web.wait()  # type: ignore[union-attr]
+        self.start_web()  # reads the list of static files
+        jar = http.cookiejar.CookieJar()
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+        address = f"http://127.0.0.1:{self.port}/accounts/login/"
+        browser.open(address, timeout=PATIENCE).read()
+        fields = {"username": "admin", "password": self.environment["DJANGO_SUPERUSER_PASSWORD"]}
+        fields["csrfmiddlewaretoken"] = next(cookie.value or "" for cookie in jar if cookie.name == "csrftoken")
+        browser.open(address, urllib.parse.urlencode(fields).encode(), timeout=PATIENCE).read()
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in jar)
 
     def upload(self, name: str, content: bytes) -> tuple[int, Any]:
         return self.call(
