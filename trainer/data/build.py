@@ -42,7 +42,8 @@ class LoadReport:
         out = list(self.reading_notes)
         if self.rows_dropped:
             where = ", ".join(f"{name} ({count})" for name, count in self.dropped_by_column.items())
-            out.append(f"{self.rows_dropped} of {self.rows_read} rows were dropped for empty cells in: {where}.")
+            verb = "was" if self.rows_dropped == 1 else "were"
+            out.append(f"{self.rows_dropped} of {self.rows_read} rows {verb} dropped for empty cells in: {where}.")
         out += [f"Column '{name}' was left out: {why}." for name, why in self.left_out.items()]
         out += [f"Column '{name}' is used, but its values name or count the rows." for name in self.identifiers]
         if self.constant_columns:

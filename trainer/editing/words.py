@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from trainer.errors import ParameterError
@@ -93,6 +94,13 @@ def price_scale(record: Mapping[str, Any]) -> tuple[float, str | None]:
         unit = record.get("count_unit") or counted_words(record)
         return record.get("n") or 0, None if unit == "rows" else unit
     return float(worth), str(costs["unit"] if costs else record.get("cost_unit") or "")
+
+
+def leaf_words(record: Mapping[str, Any]) -> str:
+    """Return what a leaf counts as in prices of wishes, such as "8.16 rows"; empty if leaves cost nothing."""
+    penalty = float(Fraction(str(record.get("leaf_penalty") or 0)))
+    scale, unit = price_scale(record)
+    return price_words(penalty * scale, unit).removeprefix("+") if penalty else ""
 
 
 def price_words(price: float | None, unit: str | None = None) -> str:

@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 from typing import Any, Literal, NamedTuple
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
-from trainer.editing.words import in_words, price_scale, price_words, wish_lines
+from trainer.editing.words import in_words, leaf_words, price_scale, price_words, wish_lines
 from trainer.goal import COUNT_GOALS, Goal, score_name, stated_goal
 from trainer.tree.describe import counted_words, is_weighted, number_text, weight_step
 from trainer.tree.numbers import THIN, count_words, points_text
@@ -55,6 +55,8 @@ class Claim:
     price_words : str
         The same in words, in the unit of the costs if there are any, with "at least" if the optimum is not proved; empty
         without wishes.
+    leaf_words : str
+        What a leaf counts as in these prices, such as "8.16 rows"; empty without wishes, or if leaves cost nothing.
     """
 
     kind: Kind
@@ -64,6 +66,7 @@ class Claim:
     wishes: tuple[dict[str, Any], ...] = ()
     price_rows: float | None = None
     price_words: str = ""
+    leaf_words: str = ""
 
     @property
     def proved_optimal(self) -> bool:
@@ -107,14 +110,17 @@ def read_claim(certificate: Mapping[str, Any]) -> Claim:
     if least is not None:
         price = price if proved else f"at least {price}"
         words += f", {price}"
+    leaf = leaf_words(certificate)
+    counted = f", where a leaf counts as {leaf}" if leaf and least is not None else ""
     return Claim(
         kind="wishes" if kind == "proved" else kind,
         words=words,
-        explanation=f"{explanation}. All wishes together: {price}",
+        explanation=f"{explanation}. All wishes together: {price}{counted}",
         scope=scope,
         wishes=wishes,
         price_rows=least if proved and unit is None else None,
         price_words=price,
+        leaf_words=leaf,
     )
 
 

@@ -20,6 +20,7 @@ from trainer.dossier import dossier as make_dossier
 from trainer.methods.monitor import Monitor
 from trainer.training.claims import read_claim
 from trainer.training.run import TrainRequest
+from trainer.tree.describe import number_text
 from trainer.tree.file import from_json
 from trainer.workbench.requests import WorkbenchSession
 
@@ -105,6 +106,15 @@ def test_reviewer_sees_each_wish_and_its_price(model, claim, client, staff):
         text = visible(client.get(address).content.decode())
         assert [words for words in IN_WORDS if words not in text] == []
         assert f"All wishes together, against the best tree without wishes {claim.price_words}" in text
+
+
+def test_price_of_wishes_says_what_a_leaf_counts(documents):
+    certificate = documents[0]["certificate"] | {"leaf_penalty": "1/100"}
+    found = read_claim(certificate)
+    assert found.leaf_words == f"{number_text(certificate['n'] / 100)} rows"
+    assert found.explanation.endswith(f"{found.price_words}, where a leaf counts as {found.leaf_words}")
+    assert read_claim(documents[0]["certificate"] | {"leaf_penalty": "0"}).leaf_words == ""
+    assert read_claim(documents[1]["certificate"] | {"leaf_penalty": "1/100"}).leaf_words == ""
 
 
 def test_compare_says_which_rows_were_unseen(model, other, client, owner):
