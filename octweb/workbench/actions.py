@@ -377,7 +377,7 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
         owner=bench.owner,
         document=document,
         dataset=bench.dataset,
-        title=checked_name(title, most=200) or bench.name,
+        title=checked_name(title, most=200) or bench.title,
         name=family.name if family is not None and mine else None,
     )
     # if the workbench has no step left, the tree is still saved, but without a proof

@@ -171,6 +171,14 @@ def test_verdict_of_one_leaf_says_its_cost() -> None:
     assert "right for" not in found.sentence
 
 
+def test_verdict_of_one_leaf_with_wishes_names_them() -> None:
+    leaf = tree_from_json([{"id": 0, "counts": [60, 40], "class": "a"}], schema=SCHEMA, classes=("a", "b"))
+    given = replace(model(None, certificate=OPTIMAL | {"wishes": [{"wish": "forbid root age"}]}), tree=leaf)
+    found = read_verdict(given)
+    assert "No tree that keeps the wishes gets more training rows right than a single leaf." in found.sentence
+    assert (found.settings, found.next) == ({}, "Take a wish back.")
+
+
 def test_verdict_of_one_class_proposes_no_setting() -> None:
     found = make_classifier("cart", depth=2).fit(np.array([[1.0], [2.0]]), np.array(["a", "a"])).verdict_
     assert (found.kind, found.settings) == ("constant", {})

@@ -298,6 +298,7 @@ _STEPS = {
     "sizes": "Compare it with the smaller trees that the training tried.",
     "setting": "Change this setting.",
     "more": "Allow a larger tree.",
+    "wishes": "Take a wish back.",
     "columns": "Add columns that tell the classes apart, or more rows.",
     "rows": FOLDS_ADVICE,
     "more_rows": "Add rows, or columns that tell the classes apart.",
@@ -338,7 +339,9 @@ def _judge_leaf(model: ModelFile) -> _Finding:
     words = f"It asks nothing and always answers “{answer}”{share}. {single_leaf.reason(model)}"
     if sum(n > 0 for n in root.counts) < 2:
         return _Finding("constant", words, "columns")
-    return _Finding("constant", words, "setting" if single_leaf.forbidding(model) else "more")
+    if single_leaf.forbidding(model):
+        return _Finding("constant", words, "setting")
+    return _Finding("constant", words, "wishes" if model.certificate.get("wishes") else "more")
 
 
 def _judge_training(model: ModelFile) -> _Finding:

@@ -52,7 +52,8 @@ def _not_worth_it(file: ModelFile) -> str:
     certificate = file.certificate
     settings = file.parameters
     limits = _limits(file)
-    within = f" within the settings ({limits})" if limits else ""
+    within = " that keeps the wishes" if certificate.get("wishes") else ""
+    within += f" within the settings ({limits})" if limits else ""
     if certificate.get("status") in ENDED:
         return "The search ended before it found a question that improves the objective."
     if certificate.get("guarantee") != Guarantee.TREE:

@@ -181,6 +181,7 @@ def test_saved_version_lists_wishes_and_looks_at_unseen_rows(model, owner, serve
     assert actions.look_at_unseen(bench)["n"] == 30
     actions.look_at_unseen(bench)
     saved = actions.save_version(bench)
+    assert saved.title == model.title == "Small tree"
     assert (saved.family, saved.version) == (model.family, model.version + 1)
     certificate = json.loads(saved.document)["certificate"]
     assert [w["wish"] for w in certificate["wishes"]] == ["leaf y no"]
