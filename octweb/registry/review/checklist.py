@@ -19,7 +19,7 @@ from octweb.registry.page.node import path_rules
 from octweb.registry.page.scene import UNSEEN, ModelScene
 from trainer.errors import TrainerError
 from trainer.training.claims import price_of_wishes
-from trainer.tree.numbers import THIN, points_text
+from trainer.tree.numbers import THIN, count_words, points_text
 
 ChecklistState = Literal["holds", "open", "cannot be said"]
 LISTED_LEAVES = 3  # at most this many weak leaves are named
@@ -199,15 +199,24 @@ def _changes(reviewed: ReviewedModel) -> ChecklistItem:
         words = f"The rows of this version and of version {number}, which is served, cannot be compared."
         return _make_item("changes", "cannot be said", words, "difference")
     if change.unseen is None or not change.unseen.rows:
-        words = f"{_describe_changes(change.training, 'training', number)} No unseen rows can be compared."
+        words = f"{_describe_changes(change.training, 'training', number)} {_no_unseen_rows(change)}"
         return _make_item("changes", "cannot be said", words, "difference")
     words = _describe_changes(change.unseen, "unseen", number)
+    if change.left_out:
+        words += f" Left out: {count_words(change.left_out, 'held-out row')} on which version {number} was trained."
     if change.unseen.now_wrong <= change.unseen.now_right:
         return _make_item("changes", "holds", words, "difference")
-    if change.learned or change.other_data:
+    if change.overlap_unknown:
         words = f"{words} But version {number} may have been trained on some of these rows, which favours it."
         return _make_item("changes", "cannot be said", words, "difference")
     return _make_item("changes", "open", words, "difference")
+
+
+def _no_unseen_rows(change: Difference) -> str:
+    if change.left_out:
+        held_out = count_words(change.left_out, "held-out row")
+        return f"Version {change.served.version} was trained on {held_out}, so there is no unseen row to compare."
+    return "No unseen rows can be compared."
 
 
 def _describe_changes(counts: ChangedAnswers, kind: str, number: int) -> str:

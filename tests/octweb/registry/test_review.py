@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 
+import numpy as np
 import pytest
 from django.core.exceptions import PermissionDenied
 
@@ -88,21 +89,28 @@ def test_rows_are_counted_as_one_by_one(second, served):
         assert (e["called"], e["actual"]) == ("row", model_file(second).tree.classes[rows.codes[place]])
 
 
-def test_overlap_with_training_of_served_version_is_reported(client, register, owner, staff):
+def test_rows_that_trained_the_served_version_are_left_out(client, register, owner, staff):
     file = io.BytesIO(CSV.encode())
     data = datasets.create(owner=owner, file=file, source_name="a.csv", name="A", target="class")
     model, same = (trained_on(register, data, depth) for depth in (1, 2))
     everything = trained_on(register, data, 2, held_out=0.0)
-    assert compare_with_served(model, same).learned == 0  # both models have the same held-out rows
+    unseen = len(rows_of(model).unseen)
+    comparison = compare_with_served(model, same)  # both models have the same held-out rows
+    assert (comparison.left_out, comparison.unseen.rows) == (0, unseen)
     comparison = compare_with_served(model, everything)
-    assert comparison.learned == comparison.unseen.rows > 0
+    assert (comparison.left_out, comparison.unseen) == (unseen, None)
+    assert not any(example["unseen"] for example in comparison.examples)
     actions.ask_for_approval(everything, by=everything.owner)
     actions.approve(everything, by=staff)
     words = " ".join(page(client, staff, model).content.decode().split())
-    assert f"trained on {comparison.learned} of the {comparison.learned} unseen rows, which favours it" in words
+    assert f"Left out: {unseen} held-out rows on which the served version was trained" in words
+    assert (
+        f"Version {everything.version} was trained on {unseen} held-out rows, so there is no unseen row to compare."
+        in words
+    )
 
 
-def test_history_says_that_earlier_version_saw_unseen_rows(client, register, owner):
+def test_history_leaves_out_rows_that_earlier_version_saw(client, register, owner):
     file = io.BytesIO(CSV.encode())
     data = datasets.create(owner=owner, file=file, source_name="a.csv", name="A", target="class")
     trained_on(register, data, 2, held_out=0.0)
@@ -110,9 +118,9 @@ def test_history_says_that_earlier_version_saw_unseen_rows(client, register, own
     client.force_login(owner)
     answer = client.get(f"/models/{model.pk}/?mode=history")
     rows = answer.context["changes"][0]["rows"]
-    assert rows.learned == rows.unseen.rows > 0
+    assert rows.left_out == len(rows_of(model).unseen)
     words = " ".join(answer.content.decode().split())
-    assert f"Version 1 was trained on {rows.learned} of these unseen rows, which favours it." in words
+    assert f"Left out: {rows.left_out} held-out rows on which version 1 was trained." in words
 
 
 def test_history_distinguishes_return_from_withdrawal(second, staff, owner):
@@ -129,6 +137,28 @@ def trained_on(register, dataset, depth, held_out=0.25):  # noqa: F811
     return register(dataset=dataset, document=result.model.to_json())
 
 
+def test_rows_of_the_earlier_file_are_found_by_content(client, register, owner, staff):
+    """Served: 75 % of a file. New: that file in another order and writing, and as many rows again."""
+    head, *lines = CSV.strip().split("\n")
+    first = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="a.csv", name="A", target="class")
+    # "1.50" and "1.5" are the same number; the other rows have numbers of their own
+    width = head.split(",").index("width")
+    others = [",".join(f"{c}7" if j == width else c for j, c in enumerate(x.split(","))) for x in lines]
+    written = [",".join(f"{c}0" if j == width and "." in c else c for j, c in enumerate(x.split(","))) for x in lines]
+    more = io.BytesIO("\n".join([head, *reversed(written), *others]).encode())
+    newer = versions.new_version(first, owner=owner, file=more, source_name="newer.csv", as_it_is=True)
+    old = trained_on(register, first, 2)
+    model = trained_on(register, newer, 1)
+    rows = rows_of(model)
+    known = {lines[i - 1] for i in rows_of(old).numbers[rows_of(old).training]}
+    everything = [*reversed(lines), *others]
+    expected = sum(everything[i - 1] in known for i in rows.numbers[rows.unseen])
+    comparison = compare_with_served(model, old)
+    assert comparison.left_out == expected > 0
+    assert comparison.unseen.rows == len(rows.unseen) - expected > 0
+    assert not comparison.overlap_unknown
+
+
 def test_newer_model_is_compared_with_served_one_on_its_data(client, register, owner, staff):
     head, *lines = CSV.strip().split("\n")
     first = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="a.csv", name="A", target="class")
@@ -140,12 +170,40 @@ def test_newer_model_is_compared_with_served_one_on_its_data(client, register, o
     actions.approve(old, by=staff)
     comparison = compare_with_served(model, old)
     rows = rows_of(model)
-    assert comparison.other_data
-    assert comparison.training.rows + comparison.unseen.rows == newer.rows
+    assert comparison.training.rows + comparison.unseen.rows + comparison.left_out == newer.rows
     now, then = (model_file(m).tree.predict(rows.matrix) for m in (model, old))
-    assert comparison.training.different + comparison.unseen.different == (now != then).sum() > 0
+    assert comparison.training.different == (now != then)[rows.training].sum() > 0
+    first.file.delete()
+    old = TreeModel.objects.get(pk=old.pk)
+    comparison = compare_with_served(model, old)
+    assert comparison.overlap_unknown
+    assert comparison.training.different + comparison.unseen.different == (now != then).sum()
     actions.ask_for_approval(model, by=owner)
-    assert "may have had some of these rows" in page(client, staff, model).content.decode()
+    assert "may have been trained on some of the unseen rows" in page(client, staff, model).content.decode()
+
+
+def test_version_with_new_category_is_compared_by_names(register, owner):
+    """The new file has more categories, so the codes of the old ones differ."""
+    head, *lines = CSV.strip().split("\n")
+    first = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="a.csv", name="A", target="class")
+    more = [line.replace("red", "amber").replace("green", "violet") for line in lines[:20]]
+    content = io.BytesIO("\n".join([head, *lines, *more]).encode())
+    newer = versions.new_version(first, owner=owner, file=content, source_name="newer.csv", as_it_is=True)
+    old = trained_on(register, first, 3)
+    model = trained_on(register, newer, 1)
+    tree = model_file(old).tree
+    assert "colour" in [tree.schema[j].name for j in tree.used_columns]
+    rows = rows_of(model)
+    then = []
+    for cells in rows.matrix:
+        record = dict(zip(["width", "height", "colour"], cells, strict=True))
+        word = model_file(model).tree.schema[2].categories[int(cells[2])]
+        known = tree.schema[2].categories
+        record["colour"] = float(known.index(word)) if word in known else -1.0
+        then.append(int(tree.predict(np.array([[record[c.name] for c in tree.schema]]))[0]))
+    now = model_file(model).tree.predict(rows.matrix)
+    comparison = compare_with_served(model, old)
+    assert comparison.training.different == (now != np.array(then))[rows.training].sum()
 
 
 def test_strangers_see_no_review(client, stranger, second):
