@@ -212,6 +212,28 @@ def rows_are_units(*counts: CountArray) -> BoolArray:
     return np.asarray(means < MAX_DISPERSION)
 
 
+def outcomes_are_units(wrong: CountArray, right: CountArray) -> BoolArray:
+    """Return for each day, and the day after the last one, whether each outcome is a bet; else the day is one bet.
+
+    Parameters
+    ----------
+    wrong, right : int64 arrays of shape (days, leaves)
+        Known outcomes of each leaf.
+
+    Returns
+    -------
+    bool array of shape (days + 1,)
+
+    Notes
+    -----
+    Shares of wrong answers of successive days must differ as chance explains, in the mean over the leaves and of all
+    leaves together. What the outcomes of a day have in common shows best in the latter, which have most rows.
+    """
+    leaves = np.stack([wrong, right], axis=2)
+    of_leaves = rows_are_units(*(leaves[:, k] for k in range(leaves.shape[1]))) if leaves.shape[1] > 1 else True
+    return np.asarray(rows_are_units(leaves.sum(axis=1)) & of_leaves)
+
+
 def began_about(yes: CountArray, rows: CountArray, limit: float, *, grew: bool) -> int:
     """Estimate the day on which a share left its limit.
 
@@ -246,11 +268,17 @@ def divergence(share: FloatArray, limit: float | FloatArray) -> FloatArray:
     return np.asarray(yes + no)
 
 
-def rows_until_alarm(share: float, limit: float, watches: int, alarm_level: float, *, grew: bool = True) -> float:
-    """Estimate the number of rows until an alarm once a share is `share`; infinite within the limit."""
+def rows_until_alarm(
+    share: float, limit: float, watches: int, alarm_level: float, *, grew: bool = True, two_sided: bool = True
+) -> float:
+    """Estimate the number of rows until an alarm once a share is `share`; infinite within the limit.
+
+    `two_sided` says whether growth and shrinking are watched, so that only half of the bets are on each.
+    """
     if (share <= limit) if grew else (share >= limit):
         return math.inf
-    log_odds = math.log(CHANGES * watches * HORIZON_DAYS / alarm_level)
+    bets = CHANGES if two_sided else len(ODDS)
+    log_odds = math.log(bets * watches * HORIZON_DAYS / alarm_level)
     return log_odds / float(divergence(np.array(share), limit))
 
 

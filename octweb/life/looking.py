@@ -18,15 +18,14 @@ from django.utils import timezone
 from octweb.core.tally import ROWS
 from octweb.life.models import Alarm, DailyCount, Watching
 from octweb.life.signals import alarmed, outcomes_due
-from octweb.life.watches import OUTCOMES, QUESTIONS, RIGHT, WRONG, Watch, first_day, last_day, watches_of
+from octweb.life.watches import OUTCOMES, QUESTIONS, RIGHT, WRONG, Watch, first_day, last_day, rows_by_leaf, watches_of
 from octweb.registry.models import TreeModel
-from trainer.monitoring import ShareLimits, began_about, dispersion, evidence, rows_are_units
+from trainer.monitoring import ShareLimits, began_about, dispersion, evidence, outcomes_are_units, rows_are_units
 
 log = logging.getLogger(__name__)
 
 EVALUATION_HOUR = 6  # hour of the daily evaluation, in the server's time zone
 TOLD_AGAIN_DAYS = 7
-RECENT_DAYS = 28
 
 
 @dataclass(frozen=True)
@@ -121,18 +120,13 @@ def look_at(model: TreeModel, today: date) -> Look | None:
 
 
 def _outcome_units(watches: list[Watch], counts: DayCounts) -> np.ndarray:
-    """Return whether each outcome is a bet about wrong answers, bool (days + 1,), else the day is one.
-
-    The shares of wrong answers of successive days must be as even as chance makes them, in the mean over the leaves and of
-    all leaves together. What the outcomes of a day have in common shows best in the latter, which have most rows.
-    """
-    units = np.ones(counts.days + 1, bool)
+    """Return whether each outcome is a bet about wrong answers, bool (days + 1,), else the day is one."""
     wrong = [w.name for w in watches if w.kind == WRONG]
-    for names in ([name for name in wrong if name], [""]):
-        tables = [np.stack([counts.of(WRONG, name), counts.of(RIGHT, name)], axis=1) for name in names]
-        if tables:
-            units &= rows_are_units(*tables)
-    return units
+    if not wrong:
+        return np.ones(counts.days + 1, bool)
+    leaves = [name for name in wrong if name] or [""]
+    tables = [np.stack([counts.of(kind, name) for name in leaves], axis=1) for kind in (WRONG, RIGHT)]
+    return outcomes_are_units(*tables)
 
 
 def _add_evidence(
@@ -158,6 +152,8 @@ def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
     with transaction.atomic():
         watching, _ = Watching.objects.select_for_update().get_or_create(model=model)
         today = now.astimezone(UTC).date()
+        if watching.leaf_rows is None:
+            watching.leaf_rows = rows_by_leaf(model)
         outcomes_due.send(sender=Watching, model=model, watching=watching, last=last_day(model, today))
         watching.save()
         look = look_at(model, today)

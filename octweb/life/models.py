@@ -40,6 +40,8 @@ class Watching(models.Model):
     evidence = models.JSONField(default=dict)  # watch → log10 of its evidence
     # wrong and all unseen rows by leaf, which the first look at outcomes stores; null: outcomes are not watched
     promised = models.JSONField(null=True, blank=True)
+    # rows by leaf, of training and held-out rows, which the first look stores; {}: only those of the training are known
+    leaf_rows = models.JSONField(null=True, blank=True)
     outcomes_on = models.DateField(null=True, blank=True)  # last day whose due outcomes are counted
     decided_on = models.DateField(null=True, blank=True)  # decisions up to this day are not counted again
     looked_at = models.DateTimeField(null=True, blank=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ from django.db.models import Sum
 
 from octweb.core.tally import DRY_RUNS, REFUSED
 from octweb.life import words
-from octweb.life.looking import RECENT_DAYS, DayCounts, Look, day_counts, look_at
+from octweb.life.looking import DayCounts, Look, day_counts, look_at
 from octweb.life.models import Alarm, DailyCount, Watching
 from octweb.life.parts import parts
-from octweb.life.watches import QUESTIONS, RIGHT, WRONG, Watch
+from octweb.life.watches import QUESTIONS, RECENT_DAYS, RECENT_DUE_DAYS, RIGHT, WRONG, Watch
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import State, TreeModel
 from trainer.monitoring import MAX_DISPERSION
 
 MAX_DAYS = 3650
+WEEK_DAYS = 7
 
 
 def life_record(model: TreeModel, days: int, now: datetime, *, with_parts: bool = True) -> dict[str, Any]:
@@ -93,9 +95,10 @@ def _on_days(logs: np.ndarray, look: Look, counts: DayCounts) -> list[float | No
 
 
 def recent_share(watch: Watch, counts: DayCounts) -> float | None:
-    """Return the share in the last 28 days, or None without rows."""
-    rows = int(counts.rows_of(watch)[-RECENT_DAYS:].sum())
-    return int(counts.of(watch.kind, watch.name)[-RECENT_DAYS:].sum()) / rows if rows else None
+    """Return the share in the last 28 days, of wrong answers in the last 60. None without rows."""
+    days = RECENT_DUE_DAYS if watch.kind == WRONG else RECENT_DAYS
+    rows = int(counts.rows_of(watch)[-days:].sum())
+    return int(counts.of(watch.kind, watch.name)[-days:].sum()) / rows if rows else None
 
 
 def _promise(watch: Watch, look: Look, answers: dict[str, str], *, is_open: bool) -> str | None:
@@ -187,18 +190,44 @@ def _sentences(counts: DayCounts, look: Look | None, open_alarms: dict[str, Alar
     return [sentence for sentence in sentences if sentence]
 
 
-def unusual_cells(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of the table "What came in": cell watches and refusals that occurred."""
+def unusual_cells(record: dict[str, Any], ranges: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return the rows of the table "What came in": cell watches and refusals that occurred, with numbers by week.
+
+    `ranges` are the training ranges of columns as text.
+    """
     cells = [
-        {"words": f"{w['name']} {QUESTIONS[w['kind']]}", "number": sum(w["counts"]), "alarm": w["alarm"]}
+        (_cell_words(w["kind"], w["name"], ranges), w["counts"], w["alarm"])
         for w in record["watches"]
         if w["kind"] in QUESTIONS
     ]
-    cells += [
-        {"words": _refusal_words(r["reason"], r["column"]), "number": sum(r["counts"]), "alarm": None}
-        for r in record["refused"]
+    cells += [(_refusal_words(r["reason"], r["column"]), r["counts"], None) for r in record["refused"]]
+    return [
+        {
+            "words": sentence,
+            "number": sum(counts),
+            "alarm": alarm,
+            "weeks": [
+                sum(counts[max(0, end - WEEK_DAYS) : end])
+                for end in range(_first_end(counts), len(counts) + 1, WEEK_DAYS)
+            ],
+            "first": words.day_text(date.fromisoformat(record["days"][next(i for i, n in enumerate(counts) if n)])),
+        }
+        for sentence, counts, alarm in cells
+        if sum(counts)
     ]
-    return [entry for entry in cells if entry["number"]]
+
+
+def _first_end(counts: Sequence[int]) -> int:
+    """Return the end of the first week. The last one ends on the last day."""
+    return len(counts) % WEEK_DAYS or WEEK_DAYS
+
+
+def _cell_words(kind: str, column: str, ranges: Mapping[str, tuple[str, str]]) -> str:
+    if kind == "above" and column in ranges:
+        return f"{column} above {ranges[column][1]}, the highest in training"
+    if kind == "below" and column in ranges:
+        return f"{column} below {ranges[column][0]}, the lowest in training"
+    return f"{column} {QUESTIONS[kind]}"
 
 
 def _refusal_words(reason: str, column: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from octweb.core.tally import ROWS
 from octweb.life.models import Watching
 from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import rows_of
 from octweb.registry.models import State, TreeModel
 from trainer.monitoring import HORIZON_DAYS, ShareLimits, threshold
 from trainer.table import ColumnKind
@@ -23,6 +24,8 @@ from trainer.tree.nodes import Tree
 LEAF_LEVEL = 0.002
 CELL_LEVEL = 0.001
 WRONG_LEVEL = 0.001  # of wrong answers of the leaves, and once more of those of all leaves together
+RECENT_DAYS = 28  # sentences and tables state the share of so many days
+RECENT_DUE_DAYS = 60  # the same for outcomes, of which there are fewer
 RIGHT = "right"
 WRONG = "wrong"
 NO_OUTCOME = "due"
@@ -49,7 +52,7 @@ class Watch:
 
     kind: str  # rows, wrong, empty, unknown, below or above
     name: str  # the leaf, or the column; of all leaves together ""
-    yes: int  # training rows, out of `rows`, with the answer yes; of wrong answers unseen rows
+    yes: int  # rows of the model, out of `rows`, with the answer yes; of wrong answers unseen rows
     rows: int
     threshold: float
     since: date  # the first day that counts
@@ -119,10 +122,11 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
     tree = model_file(model).tree
     watching = Watching.objects.filter(model=model).first()
     promised = None if watching is None else watching.promised
+    leaf_rows = {} if watching is None else watching.leaf_rows or {}
     limits = {} if watching is None else watching.limits
     closed = _last_closed_by_watch(model)
     groups = [
-        (LEAF_LEVEL, _leaf_questions(model, tree)),
+        (LEAF_LEVEL, _leaf_questions(model, tree, leaf_rows)),
         (CELL_LEVEL, _cell_questions(model, tree)),
         (WRONG_LEVEL, _wrong_questions(promised, tree)),
         (WRONG_LEVEL, _all_wrong_question(promised)),
@@ -180,13 +184,25 @@ def _interval(yes: int, rows: int, miss: float, growth_only: bool) -> Ends:
     return Ends(float(limits.low[0]), float(limits.high[0]))
 
 
-def _leaf_questions(model: TreeModel, tree: Tree) -> list[Question]:
+def rows_by_leaf(model: TreeModel) -> dict[str, int]:
+    """Count the rows that the model used by leaf, training and held-out rows. {} if rows cannot be read or are weighted."""
+    rows = rows_of(model)
+    if rows is None or not rows.same or rows.weights is not None or not len(rows.unseen):
+        return {}
+    tree = model_file(model).tree
+    leaves = tree.apply(rows.matrix[np.concatenate([rows.training, rows.unseen])])
+    return {str(leaf.id): int((leaves == leaf.id).sum()) for leaf in tree.leaves}
+
+
+def _leaf_questions(model: TreeModel, tree: Tree, leaf_rows: Mapping[str, int]) -> list[Question]:
     """Return a question for each leaf. Weighted counts are not rows, so they give no reference."""
     if tree.n_leaves < 2:
         return []
-    weighted = bool(model_file(model).certificate.get("weights"))
-    rows = 0 if weighted else tree.nodes[0].rows
-    return [(ROWS, str(v.id), v.rows if rows else 0, rows) for v in tree.leaves]
+    if model_file(model).certificate.get("weights"):
+        return [(ROWS, str(v.id), 0, 0) for v in tree.leaves]
+    counts = leaf_rows or {str(v.id): v.rows for v in tree.leaves}
+    rows = sum(counts.values())
+    return [(ROWS, str(v.id), counts[str(v.id)], rows) for v in tree.leaves]
 
 
 def _cell_questions(model: TreeModel, tree: Tree) -> list[Question]:

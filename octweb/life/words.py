@@ -6,7 +6,7 @@ import math
 from datetime import date
 
 from octweb.core.templatetags.octweb import percent, points, whole
-from octweb.life.watches import QUESTIONS, WERE, WRONG, Watch
+from octweb.life.watches import QUESTIONS, RECENT_DAYS, RECENT_DUE_DAYS, WERE, WRONG, Watch
 from trainer.monitoring import rows_until_alarm
 
 MIN_DETECTABLE_CHANGE = 0.10  # a reference that cannot reveal this change of a share is called too small
@@ -29,7 +29,7 @@ def alarm_words(watch: Watch, answer: str, *, grew: bool, recent: float | None, 
         first = f"{watch.name} {QUESTIONS[watch.kind]} in {more} rows than {_against(watch)}."
     if recent is None or watch.allowed is None:
         return first
-    return f"{first} {percent(recent)} in the last 28 days, {percent(watch.allowed)} {_against(watch)}."
+    return f"{first} {percent(recent)} in the last {_days_of(watch)}, {percent(watch.allowed)} {_against(watch)}."
 
 
 def past_alarm_words(watch: Watch, answer: str, *, grew: bool, then: str, recent: float | None) -> str:
@@ -42,7 +42,7 @@ def past_alarm_words(watch: Watch, answer: str, *, grew: bool, then: str, recent
     else:
         first = f"{watch.name} {WERE[watch.kind]} in {more} rows than {_against(watch)}"
     reference = "" if watch.allowed is None else f", {percent(watch.allowed)} {_against(watch)}"
-    now = "" if recent is None else f" Now it is {percent(recent)}, in the last 28 days."
+    now = "" if recent is None else f" Now it is {percent(recent)}, in the last {_days_of(watch)}."
     return f"{first}: {then}{reference}.{now}"
 
 
@@ -57,6 +57,10 @@ def _whose(watch: Watch, *, past: bool = False) -> str:
     if watch.name:
         return f"Leaf {watch.name} {'was' if past else 'is'}"
     return f"The answers of all leaves together {'were' if past else 'are'}"
+
+
+def _days_of(watch: Watch) -> str:
+    return f"{RECENT_DUE_DAYS} days due" if watch.kind == WRONG else f"{RECENT_DAYS} days"
 
 
 def _against(watch: Watch) -> str:
@@ -98,11 +102,13 @@ def rows_for_double(watch: Watch) -> float:
     """
     if watch.kind == WRONG:
         worse = min(2 * watch.high, (1 + watch.high) / 2)
-        return rows_until_alarm(worse, watch.high, 1, 1 / watch.threshold) if watch.high < 1 else math.inf
+        if watch.high >= 1:
+            return math.inf
+        return rows_until_alarm(worse, watch.high, 1, 1 / watch.threshold, two_sided=False)
     share = watch.share
     if share is None or not 0 < share < 0.5 or watch.limit is not None:
         return math.inf
-    return rows_until_alarm(2 * share, watch.high, 1, 1 / watch.threshold)
+    return rows_until_alarm(2 * share, watch.high, 1, 1 / watch.threshold, two_sided=watch.low > 0)
 
 
 def reference_words(watches: list[Watch]) -> str:

@@ -14,8 +14,8 @@ from octweb.core.badges import STATES
 from octweb.core.ownership import may_see
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED
-from octweb.life.looking import RECENT_DAYS
 from octweb.life.record import life_record
+from octweb.life.watches import RECENT_DAYS
 from octweb.life.words import day_text
 from octweb.notify.delivery import queue_message
 from octweb.runs.models import TrainingRun
