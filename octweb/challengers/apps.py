@@ -32,6 +32,7 @@ class ChallengersConfig(AppConfig):
         register_part(
             LifePart(
                 name="challenger",
+                place=1,
                 template="challengers/_challenger.html",
                 record=_record,
                 serializer=_serializer,
@@ -41,6 +42,7 @@ class ChallengersConfig(AppConfig):
         register_part(
             LifePart(
                 name="price",
+                place=3,
                 template="challengers/_price.html",
                 record=_price_record,
                 serializer=_price_serializer,

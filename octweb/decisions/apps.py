@@ -32,6 +32,7 @@ class DecisionsConfig(AppConfig):
         register_part(
             LifePart(
                 name="records",
+                place=2,
                 template="decisions/_life.html",
                 record=_record,
                 serializer=_serializer,

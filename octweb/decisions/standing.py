@@ -66,6 +66,7 @@ class StandingSerializer(serializers.Serializer):
     decisions = serializers.IntegerField(help_text="recorded answers")
     capped = serializers.BooleanField(help_text=f"only the newest {MAX_LATER:,} outcomes were read")
     known = serializers.IntegerField()
+    unknown = serializers.IntegerField(help_text="decisions whose outcome is due and not known")
     right = serializers.IntegerField()
     share = serializers.FloatField(allow_null=True, help_text="of right answers among those with a known outcome")
     right_at_least = serializers.FloatField(
@@ -114,6 +115,7 @@ def standing_record(model: TreeModel, now: datetime) -> dict[str, Any] | None:
         "decisions": decisions,
         "capped": recent.is_capped,
         "known": recent.known.total(),
+        "unknown": decisions - recent.known.total(),
         "right": right,
         "share": right / recent.known.total() if recent.known else None,
         "right_at_least": right / decisions if decisions and not recent.is_capped else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -23,6 +23,9 @@ LABELLED_FROM = 0.5  # log10 of the evidence; lines that end lower overlap, so t
 FLOOR = -3.0  # log10 of the evidence; lower values are drawn at this height
 NOTHING = {"text": "No decisions yet.", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 DASHES = ("solid", "dash", "dot", "dashdot")
+SHARE = "rows"  # kind of the watches of the shares of leaves
+WRONG = "wrong"  # kind of the watches of wrong answers
+CLAIMS = {SHARE: "odds against “as in training”", WRONG: "odds against “as promised”"}
 
 
 def leaves_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
@@ -68,17 +71,16 @@ def leaves_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, A
     return {"data": data, "layout": layout}
 
 
-def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Return Plotly JSON of a line for each leaf: log10 of the odds against "as in training".
+def evidence_figure(record: dict[str, Any], classes: Sequence[str], *, kind: str = SHARE) -> dict[str, Any]:
+    """Return Plotly JSON of a line for each leaf: log10 of the odds against "as in training", or "as promised".
 
-    Dashed lines show the alarm thresholds.
+    `kind` is that of the watches. Dashed lines show the alarm thresholds.
     """
-    styles = class_styles(classes)
-    layout = _frame(record, "odds against “as in training”", tickprefix="10<sup>", ticksuffix="</sup>")
+    layout = _frame(record, CLAIMS[kind], tickprefix="10<sup>", ticksuffix="</sup>")
     data: list[dict[str, Any]] = []
     ends: list[tuple[str, float, str, str]] = []  # entries: day, height, leaf, colour
     ceiling = 1.0
-    for watch, code, order in _by_answer(record, classes):
+    for watch, look in _lines(record, classes, kind):
         level = float(np.log10(watch["threshold"]))
         ceiling = max(ceiling, 2 * level)
         y = [None if e is None else max(FLOOR, min(e, 2 * level)) for e in watch["evidence"]]
@@ -86,24 +88,36 @@ def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str,
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": f"leaf {watch['name']}",
+                "name": f"leaf {watch['name']}" if watch["name"] else "all leaves",
                 "x": record["days"],
                 "y": y,
                 "customdata": watch["evidence"],
                 "hovertemplate": "%{x|%-d %b %Y}: 10<sup>%{customdata:.1f}</sup>",
-                "line": {"color": styles[code].colour, "width": 2, "dash": DASHES[order % len(DASHES)]},
+                "line": look,
             }
         )
         points = [(day, value) for day, value in zip(record["days"], y, strict=True) if value is not None]
         if points and (points[-1][1] >= LABELLED_FROM or watch["alarm"] is not None):
-            ends.append((*points[-1], watch["name"], styles[code].colour))
-    marks, _ = _alarm_marks(record)
-    thresholds = {float(np.log10(w["threshold"])) for w in record["watches"] if w["kind"] == "rows"}
+            ends.append((*points[-1], watch["name"], look["color"]))
+    watches = [w for w in record["watches"] if w["kind"] == kind]
+    marks, _ = _alarm_marks(record, {w["watch"] for w in watches})
+    thresholds = {float(np.log10(w["threshold"])) for w in watches}
     layout["yaxis"]["range"] = [FLOOR, ceiling]
     layout["shapes"] = [*(_level(level, "dash") for level in sorted(thresholds)), *marks]
-    seen = any(e is not None for watch in record["watches"] for e in watch["evidence"])
+    seen = any(e is not None for watch in watches for e in watch["evidence"])
     layout["annotations"] = _end_labels(ends) if seen else [dict(NOTHING) | {"text": "No look yet."}]
     return {"data": data, "layout": layout}
+
+
+def _lines(record: dict[str, Any], classes: Sequence[str], kind: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the watches of a kind with the look of their lines: of each leaf, and of all leaves together."""
+    styles = class_styles(classes)
+    lines = [
+        (watch, {"color": styles[code].colour, "width": 2, "dash": DASHES[order % len(DASHES)]})
+        for watch, code, order in _by_answer(record, classes, kind)
+    ]
+    together = [w for w in record["watches"] if w["kind"] == kind and not w["name"]]
+    return [*lines, *((watch, {"color": "var(--ink)", "width": 2.5, "dash": "solid"}) for watch in together)]
 
 
 def differences_figure(days: Sequence[tuple[date, int, int]]) -> dict[str, Any]:
@@ -146,9 +160,10 @@ def _end_labels(ends: list[tuple[str, float, str, str]]) -> list[dict[str, Any]]
     labels = []
     for group in by_height.values():
         day, height, _, colour = group[0]
-        names = ", ".join(leaf for _, _, leaf, _ in group)
+        leaves = [leaf for _, _, leaf, _ in group if leaf]
+        names = [f"{'leaf' if len(leaves) == 1 else 'leaves'} {', '.join(leaves)}"] if leaves else []
         label = {
-            "text": f"{'leaf' if len(group) == 1 else 'leaves'} {names}",
+            "text": " and ".join([*names, *(["all leaves"] if len(leaves) < len(group) else [])]),
             "x": day,
             "y": height,
             "showarrow": False,
@@ -158,10 +173,13 @@ def _end_labels(ends: list[tuple[str, float, str, str]]) -> list[dict[str, Any]]
     return labels
 
 
-def _by_answer(record: dict[str, Any], classes: Sequence[str]) -> list[tuple[dict[str, Any], int, int]]:
+def _by_answer(
+    record: dict[str, Any], classes: Sequence[str], kind: str = SHARE
+) -> list[tuple[dict[str, Any], int, int]]:
     """Return the watches of leaves sorted by class, each with its class code and its position within the class."""
     code = {label: k for k, label in enumerate(classes)}
-    leaves = [(code[record["answers"][w["name"]]], int(w["name"]), w) for w in record["watches"] if w["kind"] == "rows"]
+    watches = [w for w in record["watches"] if w["kind"] == kind and w["name"]]
+    leaves = [(code[record["answers"][w["name"]]], int(w["name"]), w) for w in watches]
     ordered = []
     places: dict[int, int] = {}
     for leaf_class, _, watch in sorted(leaves, key=lambda leaf: leaf[:2]):
@@ -213,8 +231,10 @@ def _level(y: float, dash: str) -> dict[str, Any]:
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line}
 
 
-def _alarm_marks(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return shapes and labels of open alarms that are not folded.
+def _alarm_marks(
+    record: dict[str, Any], watches: Collection[str] | None = None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return shapes and labels of open alarms that are not folded, of some watches or of all.
 
     The shapes are a line on the day of the alarm, and a tint from the start of the change to that day.
     """
@@ -223,7 +243,10 @@ def _alarm_marks(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dic
     shown = [
         alarm
         for alarm in sorted(record["alarms"], key=lambda alarm: alarm["found"])
-        if alarm["closed_at"] is None and not alarm["folded"] and record["days"][0] <= alarm["found"]
+        if alarm["closed_at"] is None
+        and not alarm["folded"]
+        and record["days"][0] <= alarm["found"]
+        and (watches is None or alarm["watch"] in watches)
     ]
     middle = record["days"][len(record["days"]) // 2]
     for place, alarm in enumerate(shown):
@@ -232,9 +255,18 @@ def _alarm_marks(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dic
         line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": "var(--gap)", "width": 1.5}}
         shapes.append(line | {"x0": alarm["found"], "x1": alarm["found"]})
         words.append(
-            {"text": escape(alarm["watch"]), "x": alarm["found"], "y": 1, "yref": "paper", "yanchor": "bottom"}
+            {"text": escape(_alarm_label(alarm)), "x": alarm["found"], "y": 1, "yref": "paper", "yanchor": "bottom"}
             # two heights, because labels of alarms of the same weeks would overlap on a phone
             | {"yshift": LABEL_STEP * (place % 2), "xanchor": "left" if alarm["found"] < middle else "right"}
             | {"showarrow": False, "font": {"color": "var(--gap)", "size": 12}}
         )
     return shapes, words
+
+
+def _alarm_label(alarm: dict[str, Any]) -> str:
+    """Return the watch of an alarm in words, with its day."""
+    found = date.fromisoformat(alarm["found"])
+    watch = alarm["watch"]
+    if watch.startswith(f"{WRONG}: "):
+        watch = f"{watch.removeprefix(f'{WRONG}: ')}: promise broken"
+    return f"{watch}, {found.day} {found:%b}"

@@ -16,19 +16,23 @@ from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS, BodySerializer, StrictTextField
 from octweb.core.model_schema import reference
+from octweb.core.tally import ROWS
 from octweb.figures.life import evidence_figure, leaves_figure
 from octweb.life import actions
 from octweb.life.parts import parts
 from octweb.life.record import MAX_DAYS, life_record
+from octweb.life.watches import WRONG
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
 
 DAYS = OpenApiParameter("days", int, description=f"how many days, today included; 1 to {MAX_DAYS}", default=365)
+KINDS = {"leaves": ROWS, "wrong": WRONG}  # what a figure of evidence is about → kind of its watches
+OF = OpenApiParameter("of", str, enum=list(KINDS), default="leaves", description="shares of leaves, or wrong answers")
 FIGURE = {200: reference("Figure")} | PROBLEMS(400, 401, 403, 404, 429)
 
 
 class ReferenceSerializer(serializers.Serializer):
-    """The training rows, for wrong answers the unseen rows, and how many of them count as yes for a watch."""
+    """Rows of the model and how many of them count as yes: for leaves all, for wrong answers the unseen rows."""
 
     yes = serializers.IntegerField()
     rows = serializers.IntegerField()
@@ -64,7 +68,9 @@ class WatchSerializer(serializers.Serializer):
         child=serializers.FloatField(allow_null=True),
         help_text="log10 at the end of each day; null where there was none",
     )
-    recent = serializers.FloatField(allow_null=True, help_text="the share in the last 28 days")
+    recent = serializers.FloatField(
+        allow_null=True, help_text="the share in the last 28 days, of wrong answers in the last 60"
+    )
     rows_for_double = serializers.IntegerField(
         allow_null=True, help_text="about how many decisions show that the share has doubled"
     )
@@ -215,27 +221,33 @@ class ModelLimits(LifeView):
         return self.answer()
 
 
-class _Figure(APIView):
-    """Base class of views that return a Plotly figure of the record."""
+def _record_of(request: Request, pk: uuid.UUID) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the record of a model for a figure, and its classes."""
+    model = TreeModel.objects.select_related("family", "owner", "dataset").get_for(request, pk)
+    return life_record(model, days_of(request), timezone.now(), with_parts=False), model_file(model).tree.classes
+
+
+class LeavesFigure(APIView):
+    """Decisions by leaf and week."""
 
     query_parameters = frozenset({"days"})
-    draw = staticmethod(leaves_figure)
 
     @extend_schema(parameters=[DAYS], responses=FIGURE)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        model = TreeModel.objects.select_related("family", "owner", "dataset").get_for(request, pk)
-        record = life_record(model, days_of(request), timezone.now(), with_parts=False)
-        return Response(self.draw(record, model_file(model).tree.classes))
+        return Response(leaves_figure(*_record_of(request, pk)))
 
 
-class LeavesFigure(_Figure):
-    """Decisions by leaf and week."""
+class EvidenceFigure(APIView):
+    """Evidence that the share of a leaf has changed, or that its answers are wrong more often than promised, by day."""
 
+    query_parameters = frozenset({"days", "of"})
 
-class EvidenceFigure(_Figure):
-    """Evidence that the share of a leaf has changed, by day."""
-
-    draw = staticmethod(evidence_figure)
+    @extend_schema(parameters=[DAYS, OF], responses=FIGURE)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        of = request.query_params.get("of", "leaves")
+        if of not in KINDS:
+            raise ValidationError({"of": f"'{of[:20]}' is not one of {', '.join(KINDS)}."})
+        return Response(evidence_figure(*_record_of(request, pk), kind=KINDS[of]))
 
 
 def days_of(request: Any) -> int:

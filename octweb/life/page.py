@@ -18,15 +18,18 @@ from django.views.decorators.http import require_POST
 from rest_framework.exceptions import APIException
 
 from octweb.core.problems import flatten
+from octweb.core.tally import ROWS
 from octweb.life import actions
 from octweb.life.parts import parts
 from octweb.life.record import life_record, unusual_cells
-from octweb.life.watches import QUESTIONS, WRONG
+from octweb.life.watches import QUESTIONS, RECENT_DAYS, RECENT_DUE_DAYS, WRONG
 from octweb.life.words import day_text
 from octweb.registry.models import TreeModel
 from octweb.registry.page.scene import ModelScene
 from octweb.registry.prediction.recording import is_recorded
 from trainer.errors import list_names
+from trainer.evaluate.intervals import wilson
+from trainer.tree.numbers import number_text
 from trainer.tree.render.palette import swatch
 from trainer.tree.rules import rules_of
 
@@ -40,7 +43,9 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
     days = days if days in SPANS else "365"
     record = life_record(scene.model, int(days), timezone.now())
     open_alarms = [
-        alarm | {"leaf": _leaf_of(alarm["watch"])} for alarm in record["alarms"] if alarm["closed_at"] is None
+        alarm | {"leaf": _leaf_of(alarm["watch"]), "is_wrong": alarm["watch"].startswith(f"{WRONG}: ")}
+        for alarm in record["alarms"]
+        if alarm["closed_at"] is None
     ]
     leaves = _leaves(scene, record)
     begin = next((i for i, rows in enumerate(record["rows"]) if rows), 0)
@@ -49,7 +54,14 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
         "days": days,
         "spans": SPANS,
         "leaves": leaves,
-        "open_alarms": [alarm for alarm in open_alarms if not alarm["folded"]],
+        "together": next(
+            (_promise(w, record) for w in record["watches"] if w["kind"] == WRONG and not w["name"]), None
+        ),
+        "shares_of": _reference_rows(record, ROWS),
+        "promises_of": _reference_rows(record, WRONG),
+        "recent_days": RECENT_DAYS,
+        "recent_due_days": RECENT_DUE_DAYS,
+        "banners": _banners([alarm for alarm in open_alarms if not alarm["folded"]]),
         "folded": [alarm for alarm in open_alarms if alarm["folded"]],
         "legend": _legend(scene, leaves),
         "closed": [
@@ -58,10 +70,9 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
             if alarm["closed_at"] is not None
         ],
         "recorded": is_recorded(scene.model),
-        "came_in": unusual_cells(record),
+        "came_in": [entry | {"bars": _bars(entry["weeks"])} for entry in unusual_cells(record, _ranges(scene))],
         "dry_runs": record["dry_runs"],
-        "cells": [w | {"question": QUESTIONS[w["kind"]]} for w in record["watches"] if w["kind"] in QUESTIONS],
-        "promises": _promises(record),
+        "limits": [w | {"question": _question(w)} for w in record["watches"]],
         "per_day": record["decisions"] / max(1, len(record["rows"]) - begin),
         "parts": [part.template for part in parts],
         **{name: value for part in parts for name, value in part.context(scene).items()},
@@ -69,13 +80,14 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
 
 
 def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a table row for each watched leaf."""
+    """Return a table row for each watched leaf: its share, and with records also what it promised."""
     tree = scene.tree
     rules = {str(rule.leaf): rule for rule in rules_of(tree)}
     alarms = {alarm["watch"]: alarm for alarm in record["alarms"] if alarm["closed_at"] is None}
+    promises = {w["name"]: _promise(w, record) for w in record["watches"] if w["kind"] == WRONG}
     leaves = []
     for watch in record["watches"]:
-        if watch["kind"] != "rows":
+        if watch["kind"] != ROWS:
             continue
         node = tree.nodes[int(watch["name"])]
         open_alarm = alarms.get(watch["watch"])
@@ -86,26 +98,121 @@ def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
                 "look": swatch(node.label, len(tree.classes)),
                 "who": rules[watch["name"]],
                 "open": open_alarm,
+                "beside": open_alarm["sentence"].partition(", ")[2].rstrip(".")
+                if open_alarm and open_alarm["folded"]
+                else "",
                 "found": day_text(date.fromisoformat(open_alarm["found"])) if open_alarm is not None else "",
+                "state": _state(watch, record),
                 "change": _change(watch),
+                "wrong": promises.get(watch["name"]) or _recorded(watch["name"], record),
             }
         )
     return leaves
 
 
-def _promises(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a table row for each watch of wrong answers."""
-    found = {a["watch"]: day_text(date.fromisoformat(a["found"])) for a in record["alarms"] if a["closed_at"] is None}
+def _state(watch: dict[str, Any], record: dict[str, Any]) -> str:
+    """Return the state of a share without an alarm, in words."""
+    if watch["recent"] is None:
+        return "no decisions"
+    if watch["reference"] is None and watch["limit"] is None:
+        return "not watched"
+    needed = watch["rows_for_double"]
+    since = [rows for day, rows in zip(record["days"], record["rows"], strict=True) if day >= watch["since"]]
+    if needed is not None and sum(since) < needed:
+        return "too few to tell"
+    return "as in training" if watch["limit"] is None else "as allowed"
+
+
+def _promise(watch: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a watch of wrong answers."""
+    found = {a["watch"]: a["found"] for a in record["alarms"] if a["closed_at"] is None}.get(watch["watch"])
+    reference = watch["reference"]
+    known = watch["outcomes"][-RECENT_DUE_DAYS:]
+    return {
+        "promised": None if reference is None else reference["share"],
+        "interval": None if reference is None else wilson(reference["yes"], reference["rows"]),
+        "share": watch["recent"],
+        "wrong": sum(watch["counts"][-RECENT_DUE_DAYS:]),
+        "known": sum(known),
+        "state": watch["promise"] or "not watched without a limit",
+        "found": "" if found is None else day_text(date.fromisoformat(found)),
+    }
+
+
+def _recorded(leaf: str, record: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the cells of a leaf whose outcomes are recorded, but not watched. None without records."""
+    records = record.get("records")
+    if not records:
+        return None
+    own = next((entry for entry in records["leaves"] if entry["leaf"] == leaf), None)
+    if own is None:
+        return None
+    promised = own["promised"]
+    has_interval = promised is not None and promised["low"] is not None
+    return {
+        "promised": None if promised is None else promised["share"],
+        "interval": (promised["low"], promised["high"]) if has_interval else None,
+        "share": own["share"],
+        "wrong": own["wrong"],
+        "known": own["known"],
+        "state": "not watched" if own["knowable"] else "cannot be known",
+        "found": "",
+    }
+
+
+def _reference_rows(record: dict[str, Any], kind: str) -> int:
+    """Return how many rows the references of a kind were counted on. 0 without a reference."""
+    rows = [w["reference"]["rows"] for w in record["watches"] if w["kind"] == kind and w["reference"] is not None]
+    return max(rows, default=0)
+
+
+def _question(watch: dict[str, Any]) -> str:
+    """Return what a limit of a watch is about."""
+    if watch["kind"] == ROWS:
+        return f"Decisions in leaf {watch['name']}"
+    if watch["kind"] == WRONG:
+        return f"Wrong answers of leaf {watch['name']}" if watch["name"] else "Wrong answers of all leaves together"
+    return f"{watch['name']} {QUESTIONS[watch['kind']]}"
+
+
+def _ranges(scene: ModelScene) -> dict[str, tuple[str, str]]:
+    """Return the training range of each column that the tree tests, as text."""
+    columns = [scene.tree.schema[j] for j in scene.tree.used_columns]
+    return {
+        c.name: (number_text(c.range[0], full=True), number_text(c.range[1], full=True))
+        for c in columns
+        if c.range is not None
+    }
+
+
+def _bars(weeks: Sequence[int]) -> list[dict[str, float]]:
+    """Return the bars of a small chart, in a square of 100 units."""
+    top = max(weeks)
+    width = 100 / len(weeks)
     return [
-        watch | {"answer": record["answers"].get(watch["name"], ""), "found": found.get(watch["watch"], "")}
-        for watch in record["watches"]
-        if watch["kind"] == WRONG
+        {
+            "x": round(k * width, 2),
+            "width": round(0.85 * width, 2),
+            "y": round(100 - 100 * n / top, 1),
+            "height": round(100 * n / top, 1),
+        }
+        for k, n in enumerate(weeks)
+        if n
     ]
 
 
 def _leaf_of(watch: str) -> str:
-    """Return the leaf of a watch. "" for one of cells."""
-    return watch.removeprefix("leaf ") if watch.startswith("leaf ") else ""
+    """Return the leaf of a watch. "" for one of cells, or of all leaves."""
+    _, is_leaf, leaf = watch.removeprefix(f"{WRONG}: ").rpartition("leaf ")
+    return leaf if is_leaf and leaf.isdigit() else ""
+
+
+def _banners(alarms: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return the alarms in groups that share a banner: those of the same leaf, and each other one alone."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for alarm in alarms:
+        groups.setdefault(alarm["leaf"] or alarm["watch"], []).append(alarm)
+    return list(groups.values())
 
 
 def _legend(scene: ModelScene, leaves: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

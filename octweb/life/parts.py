@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LifePart:
-    """A part of the Life page: a member `name` of the record with its serializer, and a template with further context."""
+    """A part of the Life page: a member `name` of the record with its serializer, and a template with further context.
+
+    Parts with a smaller `place` come first.
+    """
 
     name: str
+    place: int
     template: str
     record: Callable[[TreeModel, datetime], Mapping[str, Any] | None]
     serializer: Callable[[], Serializer]
@@ -35,3 +39,4 @@ def register_part(part: LifePart) -> None:
     """Register a part. Apps call this in `ready`."""
     if part not in parts:
         parts.append(part)
+        parts.sort(key=lambda one: one.place)

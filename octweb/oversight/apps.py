@@ -26,6 +26,7 @@ class OversightConfig(AppConfig):
         register_part(
             LifePart(
                 name="oversight",
+                place=4,
                 template="oversight/_oversight.html",
                 record=_record,
                 serializer=_serializer,

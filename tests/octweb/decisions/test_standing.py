@@ -93,7 +93,7 @@ def test_page_life_shows_the_same_numbers_as_the_api(client, client_of, owner, r
     assert (api["known"], api["right"]) == (8, 5)
     client.force_login(owner)
     text = visible(client.get(reverse("registry:detail", args=[recorded.pk]) + "?mode=life").content.decode())
-    assert "right, outcome known: 62.5 % of 8" in text
+    assert "Right, outcome known 62.5 % of 8" in text
     assert "5 of 8 answers with a known outcome were right." in text
     assert "of all 20 between 25.0 % and 85.0 % were right" in text
     assert "On a day" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from octweb.audit.models import Record
 from octweb.core.metrics import exposition
+from octweb.datasets import actions as datasets
 from octweb.figures.life import evidence_figure, leaves_figure
 from octweb.life import looking
 from octweb.life.actions import close_alarm, look_now, set_limit
@@ -18,9 +20,12 @@ from octweb.life.models import Alarm, DailyCount, Watching
 from octweb.life.record import life_record
 from octweb.notify.models import Delivery, Wish
 from octweb.registry.document.model_files import model_file
+from octweb.registry.document.rows import rows_of
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from tests.octweb.life.filled import ROWS, fill, leaves_of, today
+from tests.octweb.small_models import csv_of_small_table
+from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
 
@@ -353,3 +358,49 @@ def test_folded_alarm_is_closed_on_the_page_too(year, media, client, owner):
     text = client.get(f"/models/{year.pk}/?mode=life").content.decode()
     assert f"Leaf {other} shrank, as leaf {leaves_of(year)[0].id} grows." in text
     assert f"/life/alarms/{alarm.pk}/close/" in text
+
+
+def test_came_in_has_the_numbers_of_each_week(year, media, client, owner):
+    for days, number in ((1, 3), (8, 2), (9, 4)):
+        day = today() - timedelta(days=days)
+        DailyCount.objects.create(model=year, day=day, api="v1", kind="above", name="width", number=number)
+    client.force_login(owner)
+    answer = client.get(f"/models/{year.pk}/?mode=life&days=90")
+    entry = next(e for e in answer.context["came_in"] if e["words"].startswith("width above "))
+    assert (entry["number"], entry["weeks"][-3:]) == (9, [0, 6, 3])
+    assert [bar["height"] for bar in entry["bars"]] == [100, 50]
+    high = model_file(year).tree.schema[0].range[1]
+    assert entry["words"] == f"width above {high:g}, the highest in training"
+
+
+def test_page_says_where_answers_are_not_recorded(year, media, client, owner):
+    client.force_login(owner)
+    text = client.get(f"/models/{year.pk}/?mode=life").content.decode()
+    assert "there is no letter to a person, no outcome and no objection" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("of", ["leaves", "wrong", "cells"])
+def test_evidence_is_drawn_of_leaves_and_of_wrong_answers(year, client_of, owner, of):
+    Watching.objects.update_or_create(model=year, defaults={"promised": {str(v.id): [3, 30] for v in leaves_of(year)}})
+    answer = client_of(owner).get(f"/api/v1/models/{year.pk}/figures/life/evidence/?of={of}")
+    if of == "cells":
+        assert answer.status_code == 400
+        return
+    names = [trace["name"] for trace in answer.json()["data"]]
+    assert len(names) == len(leaves_of(year)) + (of == "wrong")
+    assert ("all leaves" in names) == (of == "wrong")
+
+
+def test_reference_of_leaves_has_held_out_rows_too(owner, media, staff):
+    file = io.BytesIO(csv_of_small_table().encode())
+    dataset = datasets.create(owner=owner, file=file, source_name="a.csv", name="A", target="kind")
+    stored, classes = datasets.load(dataset)
+    request = TrainRequest(table=stored, labels=classes, method="cart", parameters={"depth": 2}, test_share=0.25)
+    model = registry.register(owner=owner, document=train(request).model.to_json(), dataset=dataset, title="A")
+    registry.approve(registry.ask_for_approval(model, by=owner), by=staff, reason="A test.")
+    look_now(model)
+    watches = [w for w in life_record(model, 30, timezone.now())["watches"] if w["kind"] == "rows"]
+    assert {w["reference"]["rows"] for w in watches} == {120}
+    tree = model_file(model).tree
+    leaves = tree.apply(rows_of(model).matrix)
+    assert [w["reference"]["yes"] for w in watches] == [int((leaves == int(w["name"])).sum()) for w in watches]
