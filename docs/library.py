@@ -64,7 +64,7 @@ INTRODUCTIONS = {
 }
 COMMON = ("`time_limit` ", "`stop` ", "`timeout` ")  # arguments that the head of the page explains
 MIN_WORDS = 12  # arguments and results with a shorter description are left to `help()`
-MIN_MEMBER_WORDS = 7  # members with a shorter description are only named
+MIN_MEMBER_WORDS = 9  # members with a shorter description are only named
 # the errors of a call are in its docstring; each module of the page explains its exceptions
 SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields "}
 # texts of plain values, which have no docstring
@@ -204,7 +204,8 @@ def members(cls: type) -> list[str]:
 
 def _is_plain(lines: list[str]) -> bool:
     """Return whether the name of a member says as much as its description."""
-    return len(lines) == 1 and len(lines[0].partition("`: ")[2].split()) < MIN_MEMBER_WORDS
+    text = lines[0].partition("`: ")[2]
+    return len(lines) == 1 and len(text.split()) < MIN_MEMBER_WORDS and '"' not in text
 
 
 def _member(call: str, text: str) -> str:

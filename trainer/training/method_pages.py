@@ -18,11 +18,12 @@ from trainer.tree.describe import number_text
 from trainer.tree.file import ModelFile, read_model
 from trainer.tree.render.paper import svg_of
 
-BEGIN = "<!-- parameters: made by `manage.py methods --write docs/methods` -->"
+BEGIN = "<!-- generated parameters -->"
 END = "<!-- end of parameters -->"
-TREE_BEGIN = "<!-- tree: made by `manage.py methods --write docs/methods` -->"
+TREE_BEGIN = "<!-- generated tree -->"
 TREE_END = "<!-- end of tree -->"
 SHARED_PAGE = "parameters.md"
+MOST_OWN = 16  # own parameters that a page explains; of more it only names the advanced ones
 MIN_SHARING = 2  # if at least this many methods have the same parameter, only the shared page explains it
 TREES = "trees"  # folder of the model files and pictures, below that of the pages
 
@@ -67,9 +68,13 @@ def shared_rows() -> dict[str, list[str]]:
 def parameter_table(method: Method) -> str:
     """Return a Markdown table of the method's own parameters, and a link to the shared ones."""
     shared = shared_rows()
-    rows = [_row(parameter) for parameter in method.parameters]
+    rows = {_row(parameter): parameter for parameter in method.parameters}
     own = [row for row in rows if row not in shared]
-    lines = ["| name | default | allowed | meaning |", "|---|---|---|---|", *own, ""] if own else []
+    named = [f"`{rows[row].name}`" for row in own if rows[row].advanced] if len(own) > MOST_OWN else []
+    explained = [row for row in own if not named or not rows[row].advanced]
+    lines = ["| name | default | allowed | meaning |", "|---|---|---|---|", *explained, ""] if own else []
+    if named:
+        lines += [f"`octweb methods` explains {', '.join(named)}.", ""]
     if len(own) < len(rows):
         lines += [f"Further parameters: [those of several methods]({SHARED_PAGE})."]
     return "\n".join(lines)

@@ -22,9 +22,10 @@ from octweb.registry.models import Recording, TreeModel
 from octweb.serving.examples import FILE, JSON, TAGS
 from tests.octweb.api_objects import ids
 from tests.octweb.runs.conftest import CSV
+from tests.octweb.serving.example_objects import add_source, further_ids
 
 EXAMPLES = json.loads(FILE.read_text(encoding="utf-8"))
-MAX_BYTES = 6_000  # of an answer; of larger ones, such as figures, the schema says more than an example
+MAX_BYTES = 6_000  # of an answer; the lists of larger ones, such as figures, are shortened
 SUBJECT = "customer 4711"
 PMML = """<PMML version="4.4" xmlns="http://www.dmg.org/PMML-4_4"><Header/><DataDictionary>
 <DataField name="width" optype="continuous" dataType="double"/>
@@ -86,6 +87,13 @@ BODIES: dict[str, Any] = {
     "models_publish_create": {},
     "models_recording_set": {"recording": "counts", "reason": "The model decides about machines only."},
     "runs_again_create": lambda known: {"dataset": known["datasets"]},
+    "counts_create": {"source": "lake", "table": "loans.csv", "target": "class", "depth": 2},
+    "sources_sample_create": {"table": "loans.csv"},
+    "models_challenger_name": lambda known: {"to": known["free"]},
+    "models_life_alarm_close": {"reason": "A campaign brought younger customers."},
+    "models_price_find": {"days": 90},
+    "models_team_set": lambda known: {"team": known["teams"]},
+    "workbenches_save_create": {},
 }
 # the forms of the calls that send a file, whose examples show the answer alone
 FORMS: dict[str, Any] = {
@@ -99,8 +107,43 @@ FORMS: dict[str, Any] = {
     },
 }
 QUERIES = {"datasets_erase_find": "?column=colour&value=red", "models_life": "?days=2"}
-# operations of a model of another program, or of a run that has ended; the others get the objects of `ids`
-OTHERS = {"models_compare": "imported", "runs_again_create": "ended"}
+# operation: its object, if that is none of `ids`
+OTHERS = {
+    "models_compare": "imported",
+    "runs_again_create": "ended",
+    "models_comparison": "compared",
+    "models_comparison_cancel": "compared",
+    "models_team_set": "alone",
+    "models_challenger_name": "alone",
+    "models_price_find": "free",
+    "models_price": "served",
+    "models_price_cancel": "served",
+    "models_life_alarm_close": "served",
+    "models_watch": "served",
+    "models_figures_calibration_retrieve": "rows",
+    "models_figures_nodes_retrieve": "rows",
+    "models_figures_nodes_thresholds_retrieve": "threshold",
+    "models_figures_precision_recall_retrieve": "rows",
+    "models_figures_roc_retrieve": "rows",
+    "models_figures_tree_retrieve": "rows",
+    "models_figures_leaf_frontier_retrieve": "sizes",
+    "models_figures_coefficient_frontier_retrieve": "planes",
+    "models_figures_reach_retrieve": "reach",
+    "experiments_continue_create": "stopped",
+    "experiments_candidates_open_create": "done",
+    "experiments_candidates_retrain_create": "done",
+    "workbenches_figures_draft_retrieve": "answered",
+    "workbenches_figures_good_trees_retrieve": "answered",
+    "workbenches_figures_questions_retrieve": "answered",
+    "workbenches_figures_tolerance_retrieve": "answered",
+    "workbenches_undo_create": "answered",
+    "workbenches_save_create": "answered",
+    "workbenches_unseen_create": "answered",
+    "workbenches_redo_create": "undone",
+    "counts_create": "counts",
+    "counts_retrieve": "counts",
+    "counts_cancel_create": "counts",
+}
 # operations of a served model; the others get a draft
 SERVED = {
     "models_life", "models_oversight", "models_oversight_review", "models_figures_life_leaves_retrieve", "models_watch",
@@ -144,14 +187,22 @@ def address_of(call: Call, known: dict[str, str]) -> str:
     own = known["served"] if call.name in SERVED else known.get(OTHERS.get(call.name, kind), "-")
     values = {
         "version": "1",
-        "name": known["v2"],
+        "name": "lake" if kind == "sources" else known["v2"],
         "node": "0",
         "number": "1",
         "id": own,
         "decision": known["decisions"],
-        "key": own,
+        "key": known["candidate"] if kind == "experiments" else own,
+        "alarm": known["alarm"],
     }
     return re.sub(r"{(\w+)}", lambda place: values.get(place[1], "-"), call.path) + QUERIES.get(call.name, "")
+
+
+def shortened(value: Any) -> Any:
+    """Return JSON whose lists have at most three entries."""
+    if isinstance(value, list):
+        return [shortened(part) for part in value[:3]]
+    return {name: shortened(part) for name, part in value.items()} if isinstance(value, dict) else value
 
 
 def plain(value: Any) -> Any:
@@ -177,8 +228,9 @@ def example_of(client: Any, call: Call, known: dict[str, str]) -> dict[str, Any]
     example: dict[str, Any] = {"status": response.status_code}
     if body is not None:
         example["request"] = plain(body)
-    if response.get("Content-Type", "").startswith(JSON) and len(response.content) <= MAX_BYTES:
-        example["answer"] = plain(response.json())
+    if response.get("Content-Type", "").startswith(JSON):
+        answer = response.json() if len(response.content) <= MAX_BYTES else shortened(response.json())
+        example["answer"] = plain(answer)
     return example if len(example) > 1 else None
 
 
@@ -196,14 +248,16 @@ def spool(settings, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.django_db
-def test_examples_are_real_calls(owner, staff, stranger, media, client_of, settings, spool):
+def test_examples_are_real_calls(owner, staff, stranger, media, client_of, settings, spool, tmp_path):
     settings.MAX_QUEUED_RUNS = 1_000
     known = ids(owner, staff)
     client = client_of(owner)
     known["decisions"] = recorded_decision(client, known["served"], staff)
-    known["imported"] = client.post("/api/v1/models/", FORMS["models_create"](known), format="multipart").json()["id"]
+    known["imported"] = imported(client, known)
     known["ended"] = client.post("/api/v1/runs/", BODIES["runs_create"](known), format="json").json()["id"]
     client.post(f"/api/v1/runs/{known['ended']}/cancel/")
+    add_source(owner, settings, tmp_path / "lake")
+    known |= further_ids(owner, staff, client, known, lambda: imported(client, known))
     found = {}
     for call in calls(schema_document()):
         with transaction.atomic():
@@ -215,6 +269,10 @@ def test_examples_are_real_calls(owner, staff, stranger, media, client_of, setti
         FILE.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         return
     assert {name: shape(found[name]) for name in EXAMPLES} == {n: shape(e) for n, e in EXAMPLES.items()}
+
+
+def imported(client: Any, known: dict[str, str]) -> str:
+    return client.post("/api/v1/models/", FORMS["models_create"](known), format="multipart").json()["id"]
 
 
 def recorded_decision(client: Any, served: str, staff: Any) -> str:
@@ -242,6 +300,15 @@ def test_example_fits_its_schema(document, complaints, name):
         content = places[part]["content"][JSON]
         assert content["example"] == example[part]
         assert complaints(content["schema"], example[part]) == []
+
+
+def test_operations_without_example_have_nothing_to_show(document):
+    """Their answers are empty, or files; a request has no body of JSON."""
+    for call in calls(document):
+        if call.name not in EXAMPLES:
+            good = [answer.get("content", {}) for status, answer in call.answers.items() if status < "300"]
+            assert not any(JSON in content for content in good), call.name
+            assert "requestBody" not in document["paths"][call.path][call.method], call.name
 
 
 def test_every_tag_has_a_description(document):
