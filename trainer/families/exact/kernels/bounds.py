@@ -48,8 +48,8 @@ def node_bounds(node, unit, leaf, height, bounds):
 
 
 @kernel
-def _sort(counts):
-    """Sort in place, descending; for so few numbers numba's own sort takes longer."""
+def sort_descending(counts):
+    """Sort in place; for so few numbers numba's own sort takes longer."""
     for k in range(1, len(counts)):
         value = counts[k]
         at = k
@@ -66,7 +66,7 @@ def _child_counts(node, p, s, counts):
     for k in range(len(counts)):
         counts[k] = node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
         size += counts[k]
-    _sort(counts)
+    sort_descending(counts)
     return size
 
 

@@ -88,6 +88,22 @@ STOPPED = 4
 
 
 @kernel
+def _read_entry(entry, sides, s, p):
+    """Take the cost of child s of split p from an entry of the cache, unless it is empty."""
+    if entry:
+        sides.lower[s, p] = entry - 1
+        sides.exact[s, p] = 1
+
+
+@kernel
+def _share_costs(node, P, p, unit, sides):
+    """Bound the children of similar splits by the exact costs of those of p."""
+    for s in range(2):
+        if sides.exact[s, p]:
+            apply_similarity(node, P, p, s, sides.lower[s, p], unit, sides.lower)
+
+
+@kernel
 def solve_depth3(node, P, D, costs, cache, sides, node_state, budget):
     """Find the best split of a node whose subtrees have depth two; resume at state[NEXT], end when the budget is spent.
 
@@ -117,12 +133,8 @@ def solve_depth3(node, P, D, costs, cache, sides, node_state, budget):
             if cached:
                 at0 = path_index(path, 2 * first, binomials)
                 at1 = path_index(path, 2 * first + 1, binomials)
-                if table[at0]:
-                    lb[0, p] = table[at0] - 1
-                    exact[0, p] = 1
-                if table[at1]:
-                    lb[1, p] = table[at1] - 1
-                    exact[1, p] = 1
+                _read_entry(table[at0], sides, 0, p)
+                _read_entry(table[at1], sides, 1, p)
             if not (exact[0, p] and exact[1, p]) and lb[0, p] + lb[1, p] < state[BEST]:
                 solve_children(node, P, D, p, min_leaf, e0, e1)
                 lb[0, p] = cheapest_cost(e0, unit, leaf, 4)
@@ -134,9 +146,7 @@ def solve_depth3(node, P, D, costs, cache, sides, node_state, budget):
                     table[at0] = lb[0, p] + 1
                     table[at1] = lb[1, p] + 1
             if similar:
-                for s in range(2):
-                    if exact[s, p]:
-                        apply_similarity(node, P, p, s, lb[s, p], unit, lb)
+                _share_costs(node, P, p, unit, sides)
             if exact[0, p] and exact[1, p] and lb[0, p] + lb[1, p] < state[BEST]:
                 state[BEST] = lb[0, p] + lb[1, p]
                 state[CHOICE] = p

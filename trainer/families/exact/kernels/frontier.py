@@ -97,7 +97,9 @@ def combine(a, b, p, best, choice, most):
         for left in range(max(0, t - len(b)), min(t, len(a))):
             if a[left] + b[t - 1 - left] < best[t]:
                 best[t] = a[left] + b[t - 1 - left]
-                choice[t, 0], choice[t, 1], choice[t, 2] = p, left + 1, t - left
+                choice[t, 0] = p
+                choice[t, 1] = left + 1
+                choice[t, 2] = t - left
 
 
 @kernel
@@ -162,7 +164,9 @@ def frontier_depth2(node, P, min_leaf, height, best, choice, inner):
                 t = a + b + 1
                 if error[0, a] + error[1, b] < best[t]:
                     best[t] = error[0, a] + error[1, b]
-                    choice[t, 0], choice[t, 1], choice[t, 2] = f, a + 1, b + 1
+                    choice[t, 0] = f
+                    choice[t, 1] = a + 1
+                    choice[t, 2] = b + 1
                     inner[t, 0] = child[0] if a else -1
                     inner[t, 1] = child[1] if b else -1
     for t in range(1, len(best)):

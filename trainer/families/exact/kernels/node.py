@@ -79,7 +79,8 @@ def gather_columns(data, rows):
         for first in range(start, end, 64):
             m = min(64, end - first)
             valid[w] = ~u64(0) if m == 64 else (u64(1) << u64(m)) - u64(1)
-            segment[w, 0], segment[w, 1] = segments[s, 0], segments[s, 1]
+            segment[w, 0] = segments[s, 0]
+            segment[w, 1] = segments[s, 1]
             if len(weights):
                 for r in range(m):
                     weights[64 * w + r] = data.weights[rows[first + r]]
@@ -177,15 +178,9 @@ def prepare(data, rows, allowed, min_leaf, reduce, sort):
 
 
 @kernel
-def view_node(data, rows, gathered, allowed, min_leaf, reduce, sort):
-    """Return the node of `rows` from the result of `gather_columns`; the other arguments are those of `prepare`."""
-    columns, valid, segment, weights = gathered
-    m = len(allowed)
-    classes = data.classes
-    ones = np.zeros((classes, columns.shape[1]), i32)
-    _count(gathered, valid, ones, True)
-    mask = np.zeros(len(valid), u64)
-    totals = np.zeros(classes, i32)
+def _sum_rows(data, rows, gathered, totals, mask):
+    """Add the weights of the rows to `totals`, by class; mark unavoidable errors in `mask`, and return their weight."""
+    _, valid, segment, weights = gathered
     equal = np.int64(0)
     at = np.int64(0)
     for w in range(len(valid)):
@@ -201,38 +196,63 @@ def view_node(data, rows, gathered, allowed, min_leaf, reduce, sort):
                 mask[w] |= u64(1) << u64(r)
                 equal += weight
         at += inside
-    equal_ones = np.zeros((1, columns.shape[1]), i32)
-    if equal:
-        _count(gathered, mask, equal_ones, False)
-    total = totals.sum()
-    candidates = np.empty(m, np.int64)
+    return equal
+
+
+@kernel
+def _find_splits(ones, total, allowed, min_leaf):
+    """Return the allowed features whose children both weigh at least `min_leaf`, int64."""
+    candidates = np.empty(len(allowed), np.int64)
     count = 0
-    for f in range(m):
+    for f in range(len(allowed)):
         inside = ones[:, f].sum()
         if allowed[f] and inside >= min_leaf and total - inside >= min_leaf:
             candidates[count] = f
             count += 1
-    candidates = candidates[:count]
-    if reduce and count:
-        keep = np.zeros(count, np.uint8)
+    return candidates[:count]
+
+
+@kernel
+def _sort_by_gain(candidates, ones, totals, total):
+    """Return the candidates by descending Gini gain."""
+    gain = np.empty(len(candidates), np.float64)
+    for c in range(len(candidates)):
+        f = candidates[c]
+        size1 = 0
+        pure1 = 0.0
+        pure0 = 0.0
+        for k in range(len(totals)):
+            a = float(ones[k, f])
+            b = float(totals[k] - ones[k, f])
+            size1 += ones[k, f]
+            pure1 += a * a
+            pure0 += b * b
+        gain[c] = -(pure1 / size1 + pure0 / (total - size1))
+    return candidates[argsort(gain)]
+
+
+@kernel
+def view_node(data, rows, gathered, allowed, min_leaf, reduce, sort):
+    """Return the node of `rows` from the result of `gather_columns`; the other arguments are those of `prepare`."""
+    columns, valid, segment, weights = gathered
+    classes = data.classes
+    ones = np.zeros((classes, columns.shape[1]), i32)
+    _count(gathered, valid, ones, True)
+    mask = np.zeros(len(valid), u64)
+    totals = np.zeros(classes, i32)
+    equal = _sum_rows(data, rows, gathered, totals, mask)
+    equal_ones = np.zeros((1, columns.shape[1]), i32)
+    if equal:
+        _count(gathered, mask, equal_ones, False)
+    total = totals.sum()
+    candidates = _find_splits(ones, total, allowed, min_leaf)
+    if reduce and len(candidates):
+        keep = np.zeros(len(candidates), np.uint8)
         _mark_distinct(columns, valid, candidates, keep)
         candidates = candidates[keep == 1]
-    count = len(candidates)
     if sort:
-        gain = np.empty(count, np.float64)
-        for c in range(count):
-            f = candidates[c]
-            size1 = 0
-            pure1 = 0.0
-            pure0 = 0.0
-            for k in range(classes):
-                a = float(ones[k, f])
-                b = float(totals[k] - ones[k, f])
-                size1 += ones[k, f]
-                pure1 += a * a
-                pure0 += b * b
-            gain[c] = -(pure1 / size1 + pure0 / (total - size1))
-        candidates = candidates[argsort(gain)]
+        candidates = _sort_by_gain(candidates, ones, totals, total)
+    count = len(candidates)
     compact = np.empty((len(valid), count), u64)
     for w in range(len(valid)):
         for c in range(count):

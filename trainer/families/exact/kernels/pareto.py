@@ -41,34 +41,31 @@ class SplitRules(NamedTuple):
 
 
 @kernel
+def _is_at_most(v, w):
+    """Return whether each entry of v is at most that of w."""
+    for d in range(len(v)):  # noqa: SIM110 - numba compiles no generator expression
+        if v[d] > w[d]:
+            return False
+    return True
+
+
+@kernel
 def _insert(front, aux, size, v, a, limits):
     """Add v to the first `size` rows of `front` unless it is dominated or over a limit; return the arrays and the size."""
-    D = len(v)
-    for d in range(D):
-        if v[d] > limits[d]:
-            return front, aux, size
+    if not _is_at_most(v, limits):
+        return front, aux, size
     for i in range(size):
-        no_worse = True
-        for d in range(D):
-            if front[i, d] > v[d]:
-                no_worse = False
-                break
-        if no_worse:
+        if _is_at_most(front[i], v):
             return front, aux, size
     size_left = 0
     for i in range(size):
-        dominated = True
-        for d in range(D):
-            if front[i, d] < v[d]:
-                dominated = False
-                break
-        if not dominated:
+        if not _is_at_most(v, front[i]):
             if size_left < i:
                 copy_row(front[i], front[size_left])
                 copy_row(aux[i], aux[size_left])
             size_left += 1
     if size_left == len(front):
-        more = np.empty((2 * size_left, D), np.int64)
+        more = np.empty((2 * size_left, len(v)), np.int64)
         more_aux = np.empty((2 * size_left, AUX), np.int64)
         for i in range(size_left):
             copy_row(front[i], more[i])
@@ -188,8 +185,13 @@ def small_front(node, P, rules, height, min_leaf, entries):
                 for d in range(D):
                     v[d] = low[i, d] + high[j, d]
                 v[0] += rules.tolls[f, f] * weight
-                a[0], a[1], a[2] = f, low_aux[i, 0], high_aux[j, 0]
-                a[3], a[4], a[5], a[6] = low_aux[i, 1], low_aux[i, 2], high_aux[j, 1], high_aux[j, 2]
+                a[0] = f
+                a[1] = low_aux[i, 0]
+                a[2] = high_aux[j, 0]
+                a[3] = low_aux[i, 1]
+                a[4] = low_aux[i, 2]
+                a[5] = high_aux[j, 1]
+                a[6] = high_aux[j, 2]
                 front, aux, size = _insert(front, aux, size, v, a, limits)
     return front[:size].copy(), aux[:size].copy()
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.exact.kernels.bound_table import BoundTable, find, is_full, store
-from trainer.families.exact.kernels.bounds import apply_similarity, bound_children_by_node
+from trainer.families.exact.kernels.bounds import apply_similarity, bound_children_by_node, sort_descending
 from trainer.families.exact.kernels.depth2 import cheapest_cost, node_errors_by_leaves
 from trainer.families.exact.kernels.node import DataRows, gather_columns, pair_counts, split_rows, view_node
 from trainer.kernels.compiled import kernel
@@ -89,18 +89,6 @@ def more_leaves(counts, inseparable, first, most, unit, leaf):
 @kernel
 def _most_leaves(height):
     return np.int64(1) << np.int64(min(height, 40))
-
-
-@kernel
-def sort_descending(counts):
-    """Sort in place, descending."""
-    for k in range(1, len(counts)):
-        value = counts[k]
-        at = k
-        while at > 0 and counts[at - 1] < value:
-            counts[at] = counts[at - 1]
-            at -= 1
-        counts[at] = value
 
 
 @kernel

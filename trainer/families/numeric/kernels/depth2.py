@@ -104,18 +104,18 @@ def _fill_tables(order, marks, weight, line, G, good, errors, task):
             behind += weight[order[at]]
             at += 1
         line[2, e + 1] = behind
-    line[2, 0], line[2, last] = 0, task.total
+    line[2, 0] = 0
+    line[2, last] = task.total
     for low, high in ((0, 1), (5, 6)):
-        line[low, 0], line[high, 0], line[low, last], line[high, last] = (
-            task.leaf,
-            task.one_split,
-            task.one_split,
-            task.leaf,
-        )
+        line[low, 0] = task.leaf
+        line[high, 0] = task.one_split
+        line[low, last] = task.one_split
+        line[high, last] = task.leaf
     line[3, 0] = 0
     line[4, 0] = last
     for g in range(len(errors)):
-        G[0, 0, g], G[1, 0, g] = 0, errors[g]
+        G[0, 0, g] = 0
+        G[1, 0, g] = errors[g]
         G[0, last, g] = errors[g]
         G[1, last, g] = 0
     good[0, 0] = -1
@@ -127,7 +127,10 @@ def _fill_tables(order, marks, weight, line, G, good, errors, task):
 @kernel
 def _inherit_bounds(line, G, good, first, a, b, c):
     """Bound the errors at threshold c by those at a and b, and order the features: those best at a and b first."""
-    first[0], first[1], first[2], first[3] = good[a, 0], good[a, 1], good[b, 0], good[b, 1]
+    first[0] = good[a, 0]
+    first[1] = good[a, 1]
+    first[2] = good[b, 0]
+    first[3] = good[b, 1]
     for g in range(G.shape[2]):
         G[0, c, g] = max(G[0, a, g], G[0, b, g] - (line[2, b] - line[2, c]))
         G[1, c, g] = max(G[1, b, g], G[1, a, g] - (line[2, c] - line[2, a]))
@@ -186,7 +189,8 @@ def _search_thresholds(node, tables, task, best, flag, answer):
             done_l = G[0, c, g] >= cut_l
             done_r = G[1, c, g] >= cut_r
             if not (done_l and done_r):
-                out[4], out[5] = 0 if done_l else cut_l, 0 if done_r else cut_r
+                out[4] = 0 if done_l else cut_l
+                out[5] = 0 if done_r else cut_r
                 if least > 1:
                     out[6] = least
                     scan_sized(Z[g], C[g], y, weight, left, side_weights, buffer, out)
@@ -194,7 +198,8 @@ def _search_thresholds(node, tables, task, best, flag, answer):
                     scan_two(Z[g], C[g], S[g], D[g], left, side_weights, buffer, out)
                 else:
                     scan_many(Z[g], C[g], y, weight, left, side_weights, buffer, out)
-                G[0, c, g], G[1, c, g] = max(G[0, c, g], out[4]), max(G[1, c, g], out[5])
+                G[0, c, g] = max(G[0, c, g], out[4])
+                G[1, c, g] = max(G[1, c, g], out[5])
                 if out[0] < found_l:
                     found_l = out[0]
                     gl = g
@@ -222,8 +227,12 @@ def _search_thresholds(node, tables, task, best, flag, answer):
         of_r = found_r * unit + 2 * leaf
         if min(of_l, as_l) + min(of_r, as_r) < best:
             best = min(of_l, as_l) + min(of_r, as_r)
-            answer[0], answer[1], answer[3], answer[5] = f, seated - 1, at_l, at_r
-            answer[2], answer[4] = gl if of_l < as_l else -1, gr if of_r < as_r else -1
+            answer[0] = f
+            answer[1] = seated - 1
+            answer[2] = gl if of_l < as_l else -1
+            answer[3] = at_l
+            answer[4] = gr if of_r < as_r else -1
+            answer[5] = at_r
         line[3, depth] = a
         line[4, depth] = c
         line[3, depth + 1] = c

@@ -75,7 +75,8 @@ def scan_two(order, marks, prefix, signed, left, side_weights, buffer, out):
                 while (buffer[np.uint64(marks[k])] if side == 0 else signed[k] - buffer[np.uint64(marks[k])]) != sought:
                     k += ONE
                 out[2 * side + 1] = marks[k]
-    out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
+    out[4] = min(out[0], rest_l)
+    out[5] = min(out[2], rest_r)
 
 
 @kernel
@@ -129,18 +130,21 @@ def scan_many(order, marks, y, weight, left, side_weights, buffer, out):
             for k in range(K):
                 rest = max(rest, side_weights[0, k] - low[k])
             if size_l - top_l - rest < out[0]:
-                out[0], out[1] = size_l - top_l - rest, np.int64(end)
+                out[0] = size_l - top_l - rest
+                out[1] = np.int64(end)
         if changed_r:
             rest = np.int64(0)
             for k in range(K):
                 rest = max(rest, side_weights[1, k] - high[k])
             if size_r - top_r - rest < out[2]:
-                out[2], out[3] = size_r - top_r - rest, np.int64(end)
+                out[2] = size_r - top_r - rest
+                out[3] = np.int64(end)
         if sum_l - top_l >= cut_l and sum_r - top_r >= cut_r:
             rest_l = sum_l - top_l
             rest_r = sum_r - top_r
             break
-    out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
+    out[4] = min(out[0], rest_l)
+    out[5] = min(out[2], rest_r)
 
 
 @kernel
@@ -202,17 +206,22 @@ def scan_sized(order, marks, y, weight, left, side_weights, buffer, out):
             wrong = _split_errors(side_weights[0], low, size_l, top_l)
             free_l = min(free_l, wrong)
             if wrong < out[0] and min(sum_l, size_l - sum_l) >= least:
-                out[0], out[1] = wrong, np.int64(end)
+                out[0] = wrong
+                out[1] = np.int64(end)
         if sum_r > before_r:
             wrong = _split_errors(side_weights[1], high, size_r, top_r)
             free_r = min(free_r, wrong)
             if wrong < out[2] and min(sum_r, size_r - sum_r) >= least:
-                out[2], out[3] = wrong, np.int64(end)
+                out[2] = wrong
+                out[3] = np.int64(end)
         if sum_l - top_l >= cut_l and sum_r - top_r >= cut_r:
             rest_l = sum_l - top_l
             rest_r = sum_r - top_r
             break
-    out[4], out[5], out[6], out[7] = min(free_l, rest_l), min(free_r, rest_r), min(out[0], rest_l), min(out[2], rest_r)
+    out[4] = min(free_l, rest_l)
+    out[5] = min(free_r, rest_r)
+    out[6] = min(out[0], rest_l)
+    out[7] = min(out[2], rest_r)
 
 
 @kernel
