@@ -18,7 +18,8 @@ import pandas as pd
 from pycontree import ConTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from trainer.families.numeric.search import solve_numeric
+from trainer.families.numeric.search import NumericProblem, solve_numeric
+from trainer.solver_common.binary_problem import SearchLimits
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TABLES = {"banknote": ("banknote.csv", None), "wdbc": ("wdbc.csv", None), "optdigits, 500 rows": ("optdigits.csv", 500),
@@ -47,7 +48,7 @@ def main() -> None:
     options = parser.parse_args()
     warm = np.random.default_rng(0).normal(size=(40, 3))
     for classes in (2, 3):
-        solve_numeric(warm, np.arange(40, dtype=np.int32) % classes, n_classes=classes, depth=3)
+        solve_numeric(NumericProblem(warm, np.arange(40, dtype=np.int32) % classes, n_classes=classes, depth=3))
     print("table                depth    rows  columns     ours  ConTree  ratio  errors  theirs")
     for name, (file, rows) in TABLES.items():
         if options.only not in name:
@@ -55,7 +56,9 @@ def main() -> None:
         X, y = load(file, rows)
         for depth in options.depths:
             started = time.process_time()
-            solution = solve_numeric(X, y, n_classes=int(y.max()) + 1, depth=depth, time_limit=options.limit)
+            solution = solve_numeric(
+                NumericProblem(X, y, n_classes=int(y.max()) + 1, depth=depth), SearchLimits(time_limit=options.limit)
+            )
             mine = time.process_time() - started
             started = time.process_time()
             model = ConTree(max_depth=depth, time_limit=options.limit)

@@ -3,7 +3,7 @@
     python -m tests.mutants [MODULE.py …] [--sample 20] [--seed 0] [--processes 2]
 
 Cosmic Ray makes the changes. Each one lives in a fork of this process, which imports the changed module in place of the file and runs the
-tests of its package; no file is written. Without arguments it draws `--sample` changes of each module in GUARDS. A survivor is a change
+tests of its package, the fastest first; no file is written. Without arguments it draws `--sample` changes of each module in GUARDS. A survivor is a change
 that no test notices: write the test, or convince yourself that both versions do the same.
 """
 
@@ -16,17 +16,20 @@ import difflib
 import importlib.abc
 import importlib.util
 import io
+import json
 import os
 import random
 import resource
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+import grimp
 import pytest
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -43,6 +46,7 @@ GUARDS = {
 NOTICED = 0
 SURVIVED = 1
 SLOWER = 10  # a mutant that makes the tests this many times slower counts as noticed
+PRELOADED = ("trainer.cli.train", "trainer.cli.verify", "trainer.workbench")  # imported once, not by each fork
 MOST_BYTES = 4 << 30  # memory that the tests may use, because a mutant may loop for ever
 
 
@@ -80,6 +84,39 @@ class ChangedModule(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.mutant.source, str(ROOT / self.mutant.path), "exec"), module.__dict__)
 
 
+def preload() -> None:
+    """Import the library and its dependencies in the environment of the tests, which each fork sets up again."""
+    importlib.import_module("tests.environment")
+    del sys.modules["tests.environment"]
+    for name in PRELOADED:
+        importlib.import_module(name)
+
+
+def forget(name: str) -> None:
+    """Remove a module and all that import it from the loaded modules, so that they are imported again."""
+    graph = grimp.build_graph("trainer", cache_dir=None)
+    importers = graph.find_downstream_modules(name) if name in graph.modules else set()
+    for module in {name} | importers - {"trainer"}:
+        sys.modules.pop(module, None)
+        package, _, last = module.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(last, None)
+
+
+class TestOrder:
+    """Pytest plugin that measures the tests, or runs the fastest ones first: most changes fail many tests."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+        self.measured: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.measured[report.nodeid] = self.measured.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self.seconds.get(item.nodeid, 0.0))
+
+
 def mutants_of(path: str) -> Iterator[Mutant]:
     """Yield each change of a module that alters more than annotations and docstrings."""
     source = (ROOT / path).read_text(encoding="utf-8")
@@ -98,7 +135,7 @@ def mutants_of(path: str) -> Iterator[Mutant]:
 
 
 def executed(source: str) -> str:
-    """Return the syntax tree of a source without its annotations and docstrings."""
+    """Return the syntax tree of a source without annotations, docstrings and `kw_only`, which restrict nobody at run time."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
@@ -107,6 +144,8 @@ def executed(source: str) -> str:
             node.returns = None
         elif isinstance(node, ast.AnnAssign):
             node.annotation = ast.Constant(value=None)
+        elif isinstance(node, ast.Call):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "kw_only"]
         body = getattr(node, "body", None)
         if (
             isinstance(body, list)
@@ -118,8 +157,9 @@ def executed(source: str) -> str:
     return ast.dump(tree)
 
 
-def survivors_of(mutants: list[Mutant], tests: str, seconds: float, processes: int) -> list[Mutant]:
-    """Run the tests against each mutant in a fork. Return the mutants with which all tests pass within `seconds`."""
+def survivors_of(mutants: list[Mutant], tests: str, durations: dict[str, float], processes: int) -> list[Mutant]:
+    """Run the tests against each mutant in a fork. Return the mutants with which all tests pass in time."""
+    seconds = 5 + SLOWER * sum(durations.values())
     waiting = mutants[::-1]
     running: dict[int, tuple[Mutant, float]] = {}
     survivors = []
@@ -128,7 +168,7 @@ def survivors_of(mutants: list[Mutant], tests: str, seconds: float, processes: i
             mutant = waiting.pop()
             child = os.fork()
             if not child:
-                os._exit(NOTICED if run_tests(tests, mutant) else SURVIVED)
+                os._exit(NOTICED if run_tests(tests, mutant, TestOrder(durations)) else SURVIVED)
             running[child] = mutant, time.monotonic() + seconds
         time.sleep(0.05)
         for child, (mutant, deadline) in list(running.items()):
@@ -143,15 +183,17 @@ def survivors_of(mutants: list[Mutant], tests: str, seconds: float, processes: i
     return survivors
 
 
-def run_tests(tests: str, mutant: Mutant | None) -> bool:
+def run_tests(tests: str, mutant: Mutant | None, order: TestOrder) -> bool:
     """Return whether a test fails. This must run in a fork."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     if mutant is not None:
-        sys.meta_path.insert(0, ChangedModule(mutant))
+        changed = ChangedModule(mutant)
+        forget(changed.name)
+        sys.meta_path.insert(0, changed)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         options = ["-x", "-p", "no:cacheprovider", "-m", "not slow and not browser", "--instances", "2"]
-        return pytest.main([tests, *options]) != pytest.ExitCode.OK
+        return pytest.main([tests, *options], plugins=[order]) != pytest.ExitCode.OK
 
 
 def targets(arguments: list[str]) -> Iterator[tuple[str, str]]:
@@ -163,15 +205,21 @@ def targets(arguments: list[str]) -> Iterator[tuple[str, str]]:
                 yield str(path), tests.format(app=path.parts[1])
 
 
-def measure(tests: str) -> float:
-    """Return the seconds that the tests take without a change. Exit if they fail."""
-    start = time.monotonic()
-    child = os.fork()
-    if not child:
-        os._exit(1 if run_tests(tests, None) else 0)
-    if os.waitpid(child, 0)[1]:
-        raise SystemExit(f"{tests} fails without any change.")
-    return time.monotonic() - start
+def measure(tests: str) -> dict[str, float]:
+    """Return the seconds that each test takes without a change. Exit if one fails."""
+    with tempfile.TemporaryFile("w+") as result:
+        child = os.fork()
+        if not child:
+            order = TestOrder({})
+            failed = run_tests(tests, None, order)
+            json.dump(order.measured, result)
+            result.flush()
+            os._exit(1 if failed else 0)
+        if os.waitpid(child, 0)[1]:
+            raise SystemExit(f"{tests} fails without any change.")
+        result.seek(0)
+        durations: dict[str, float] = json.load(result)
+    return durations
 
 
 def main() -> None:
@@ -182,7 +230,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     os.chdir(ROOT)
-    seconds: dict[str, float] = {}
+    preload()
+    durations: dict[str, dict[str, float]] = {}
     total = 0
     survivors: list[Mutant] = []
     for path, tests in targets(options.modules):
@@ -191,9 +240,9 @@ def main() -> None:
             mutants = random.Random(options.seed).sample(mutants, options.sample)
         if not mutants:
             continue
-        if tests not in seconds:
-            seconds[tests] = measure(tests)
-        missed = survivors_of(mutants, tests, 5 + SLOWER * seconds[tests], options.processes)
+        if tests not in durations:
+            durations[tests] = measure(tests)
+        missed = survivors_of(mutants, tests, durations[tests], options.processes)
         total += len(mutants)
         survivors += missed
         print(f"{path}: the tests notice {len(mutants) - len(missed)} of {len(mutants)} changes", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -34,35 +35,40 @@ from trainer.explain.least import COLUMNS
 MAGIC_BYTES = 64
 
 
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """How to read a file of rows, and which columns to write. The fields are columns of BatchPrediction."""
+
+    format: str = Format.CSV
+    sheet: str = ""  # of a workbook
+    header: bool = True  # whether the first line has names
+    keep_columns: bool = False  # copies the file's columns to the left of the answers
+    explain: bool = False  # adds columns with the path and the smallest change
+    change: Mapping[str, Any] = field(default_factory=dict)  # the permitted changes
+    cost: Mapping[str, Any] = field(default_factory=dict)  # the cost of a change of 1, by column
+    least: str = COLUMNS  # defines the smallest change
+
+
 def enqueue(
     *,
     owner: Any,
     model: TreeModel,
     file: File,
     source_name: str,
-    format: str = Format.CSV,
-    sheet: str = "",
-    header: bool = True,
-    keep_columns: bool = False,
-    explain: bool = False,
-    change: Mapping[str, Any] | None = None,
-    cost: Mapping[str, Any] | None = None,
-    least: str = COLUMNS,
+    options: BatchOptions | None = None,
     made_by: Any = None,
 ) -> BatchPrediction:
     """Queue a batch prediction of a file, and return the job.
 
-    `made_by` is the API token of the call, or None for a session. `sheet` names a sheet of a workbook. `header` says
-    whether the first line has names. `keep_columns` copies the file's columns to the left of the answers. `explain`
-    adds columns with the path and the smallest change. `change` limits the permitted changes, `cost` holds the cost of
-    a change of 1 by column, and `least` defines the smallest change.
+    `made_by` is the API token of the call, or None for a session.
 
     Raises BodyTooLarge, ValidationError, Conflict, DataError if the file is not a table, and AuthenticationFailed if
     the token was revoked.
     """
-    if format not in Format.values:
-        raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
-    check(model, explain, change or {}, cost or {}, least)
+    options = options or BatchOptions()
+    if options.format not in Format.values:
+        raise ValidationError({"format": f"'{options.format[:40]}' is not one of {', '.join(Format.values)}."})
+    check(model, options.explain, options.change, options.cost, options.least)
     limit = settings.MAX_UPLOAD_BYTES
     size = int(file.size)
     if size > limit:
@@ -77,15 +83,8 @@ def enqueue(
         model=model,
         source_name=file_name(source_name),
         source_bytes=size,
-        format=format,
-        sheet=sheet,
-        header=header,
-        keep_columns=keep_columns,
-        explain=explain,
-        change=dict(change or {}),
-        cost=dict(cost or {}),
-        least=least,
         made_by=made_by,
+        **asdict(options),
     )
     job.source.name = default_storage.save(f"{job.folder}/source{suffix(source_name)}", file)
     try:

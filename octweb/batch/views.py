@@ -148,14 +148,16 @@ def new(request: HttpRequest) -> HttpResponse:
                 model=values["model"],
                 file=values["file"],
                 source_name=values["file"].name or "rows.csv",
-                format=values["format"],
-                sheet=values["sheet"],
-                header=not values["no_header"],
-                keep_columns=values["keep_columns"],
-                explain=values["explain"],
-                change=values["change"],
-                cost=values["cost"],
-                least=values["least"] or COLUMNS,
+                options=actions.BatchOptions(
+                    format=values["format"],
+                    sheet=values["sheet"],
+                    header=not values["no_header"],
+                    keep_columns=values["keep_columns"],
+                    explain=values["explain"],
+                    change=values["change"],
+                    cost=values["cost"],
+                    least=values["least"] or COLUMNS,
+                ),
             )
             return redirect("batch:detail", job.pk)
         except ValidationError as error:

@@ -36,7 +36,7 @@ LONGEST_FIT = 60.0
 OPEN = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
-def start(
+def start(  # noqa: PLR0913 - its arguments are the fields of a request
     *,
     owner: Any,
     dataset: Dataset,

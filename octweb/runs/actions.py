@@ -53,7 +53,7 @@ __all__ = [
 WITHOUT_ROWS = "This data set has counts and no rows."
 
 
-def enqueue(
+def enqueue(  # noqa: PLR0913 - its arguments are the fields of a request
     *,
     owner: Any,
     dataset: Dataset,

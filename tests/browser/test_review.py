@@ -73,6 +73,21 @@ def press(page, name):
     page.wait_for_load_state()
 
 
+def ask_by_keyboard(page, url):
+    """Ask for approval of the model without a mouse."""
+    page.goto(url)
+    page.click("text=Ask for approval")
+    at_its_fragment(page)
+    page.keyboard.press("Tab")  # the address ends in #decide, so Tab moves to the field
+    expect(page.locator("#ask-reason")).to_be_focused()
+    page.keyboard.type("For the new counters.")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Send to review")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Waiting for a reviewer")
+    assert violations(page) == []
+
+
 @pytest.mark.slow
 def test_model_is_returned_rejected_and_approved(as_user, live_server, owner, staff, second):
     model = small(owner)
@@ -80,17 +95,7 @@ def test_model_is_returned_rejected_and_approved(as_user, live_server, owner, st
     review = live_server.url + reverse("registry:review-page", args=[model.pk])
     olga, ada, bert = (as_user(name) for name in ("olga", "ada", "bert"))
 
-    olga.goto(url)
-    olga.click("text=Ask for approval")
-    at_its_fragment(olga)
-    olga.keyboard.press("Tab")  # the address ends in #decide, so Tab moves to the field
-    expect(olga.locator("#ask-reason")).to_be_focused()
-    olga.keyboard.type("For the new counters.")
-    olga.keyboard.press("Tab")
-    expect(olga.get_by_role("button", name="Send to review")).to_be_focused()
-    olga.keyboard.press("Enter")
-    olga.wait_for_selector("text=Waiting for a reviewer")
-    assert violations(olga) == []
+    ask_by_keyboard(olga, url)
 
     ada.goto(live_server.url)
     ada.click("text=Small >> nth=0")

@@ -18,7 +18,7 @@ from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import build
 from trainer.families.mip.oct_model import OCT
-from trainer.families.numeric.search import solve_numeric
+from trainer.families.numeric.search import NumericProblem, solve_numeric
 from trainer.milo import BuildStopped, Hooks, IntegerProgram, Point, SolveOptions, Termination, backend, total
 from trainer.milo.exchange import Exchange
 from trainer.milo.scip import ScipSession
@@ -158,7 +158,8 @@ def test_ranking_thousands_of_columns_keeps_the_limit():
     X, y = table(50, 40)
     asked = []
     solution = solve_numeric(
-        X, y.astype(np.int32), n_classes=2, depth=2, stop=lambda: bool(asked.append(1)) or len(asked) > 3
+        NumericProblem(X, y.astype(np.int32), n_classes=2, depth=2),
+        SearchLimits(stop=lambda: bool(asked.append(1)) or len(asked) > 3),
     )
     assert len(asked) < 10
     assert (solution.shape, solution.cost) == (None, 25)

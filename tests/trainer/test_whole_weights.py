@@ -70,6 +70,19 @@ def test_integer_weights_stay_as_they_are():
     assert whole_weights(np.array([1.0, 2.0, 1e6])).weights.tolist() == [1, 2, 10**6]
 
 
+def test_decimal_near_a_fraction_is_not_replaced_by_it():
+    """The best fraction with a small denominator is 1/3, which is another weight."""
+    near = whole_weights(np.array([0.33333333, 1.0]))
+    assert near.error > 0
+    assert near.weights.tolist() != [1, 3]
+    assert whole_weights(np.array([1 / 3, 1.0])).error == 0
+
+
+def test_weights_beyond_64_bits_keep_their_proportions():
+    heavy, light = whole_weights(np.array([1e300, 5e299])).weights
+    assert heavy == pytest.approx(2 * light, abs=2)
+
+
 def test_negligible_rows_weigh_nothing():
     assert whole_weights(np.array([0.1, 0.2, 1e-12])).weights.tolist() == [1, 2, 0]
 

@@ -185,7 +185,7 @@ def known_sheet(path: str | Path, sheet: str | None) -> str | None:
     return sheet if sheet in sheet_names(Path(path)) else None
 
 
-def build_as_read(
+def build_as_read(  # noqa: PLR0913 - public; each option has a default
     raw: RawTable,
     reading: ColumnParsing,
     *,
@@ -291,7 +291,7 @@ def _drop_columns(raw: RawTable, names: Collection[str]) -> RawTable:
     return replace(raw, names=tuple(name for name, _ in pairs), columns=tuple(column for _, column in pairs))
 
 
-def read_for_model(
+def read_for_model(  # noqa: PLR0913 - public; each option has a default
     path: str | Path,
     reading: ColumnParsing,
     needed: Collection[str],
@@ -383,7 +383,7 @@ def _numbered_columns(raw: RawTable, reading: ColumnParsing, target: str | None)
     return replace(raw, names=tuple(names))
 
 
-def load_for_model(
+def load_for_model(  # noqa: PLR0913 - public; each option has a default
     path: str | Path,
     schema: Sequence[ColumnSchema],
     *,

@@ -26,12 +26,16 @@ Translate = Callable[[NodeSplit], "tuple[Split, bool]"]
 
 @dataclass(frozen=True, kw_only=True)
 class Stopping:
-    """Pre-pruning: largest depth (None: no limit), least rows to split a node, least rows of a leaf, and least gain in rows."""
+    """Pre-pruning: largest depth (None: no limit), least rows to split a node, least rows of a leaf, and least gain in rows.
+
+    `measure`, a key of MEASURES, measures the gain.
+    """
 
     depth: int | None = None
     min_node: int = 2
     min_leaf: int = 1
     min_gain: float = -1.0
+    measure: str = "gini"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,6 @@ def grow_tree(
     translate: Translate,
     stopping: Stopping,
     *,
-    measure: str,
     stopped: Callable[[], bool] = lambda: False,
     report: Callable[[int, Callable[[], Draft]], None] = lambda leaves, draft: None,
     rows: CountArray | None = None,
@@ -78,8 +81,6 @@ def grow_tree(
         Converts a split to one of the uploaded columns; also returns whether its children are exchanged.
     stopping : Stopping
         Pre-pruning.
-    measure : str
-        A key of MEASURES.
     stopped : callable
         Returns True to end the growth.
     report : callable
@@ -94,6 +95,7 @@ def grow_tree(
     Growth
         Splits with an empty child are dropped, so the induction ends.
     """
+    measure = stopping.measure
     root = _Open(rows=np.arange(len(data.X)) if rows is None else rows, depth=0)
     branches = 0
     boxes = 0

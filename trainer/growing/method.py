@@ -199,7 +199,6 @@ def grow_and_prune(
             make(data, monitor, worker_pool),
             lambda split: split_of_columns(split, encoding, sums),
             stopping,
-            measure=settings["impurity"],
             stopped=monitor.stopped,
             report=report_draft,
             rows=rows,
@@ -232,6 +231,7 @@ def _stopping(settings: Settings, n: int) -> Stopping:
         min_node=settings["min_node"],
         min_leaf=settings["min_leaf"],
         min_gain=settings["min_gain"] * n if settings["min_gain"] > 0 else -1.0,
+        measure=settings["impurity"],
     )
 
 

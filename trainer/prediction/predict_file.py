@@ -85,7 +85,7 @@ class PredictionSummary:
         }  # fmt: skip
 
 
-def predict_file(
+def predict_file(  # noqa: PLR0913 - public; its options are those of the command
     model: ModelFile,
     data: str | Path,
     output: str | Path | io.TextIOBase,

@@ -258,7 +258,13 @@ def test_rows_are_not_explained_unless_asked(post, work, client_of, owner):
 @pytest.mark.one_database
 def test_explanations_end_before_the_time_of_the_job(media, model, settings):
     settings.MAX_BATCH_SECONDS = 50
-    job = actions.enqueue(owner=model.owner, model=model, file=rows_csv(), source_name="rows.csv", explain=True)
+    job = actions.enqueue(
+        owner=model.owner,
+        model=model,
+        file=rows_csv(),
+        source_name="rows.csv",
+        options=actions.BatchOptions(explain=True),
+    )
     assert wishes_of(job).seconds == 30
 
 

@@ -33,7 +33,13 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def new_job(recorded, media):
     def make(**options):
-        return batch.enqueue(owner=recorded.owner, model=recorded, file=rows_csv(), source_name="rows.csv", **options)
+        return batch.enqueue(
+            owner=recorded.owner,
+            model=recorded,
+            file=rows_csv(),
+            source_name="rows.csv",
+            options=batch.BatchOptions(**options),
+        )
 
     return make
 

@@ -153,9 +153,10 @@ WRONG = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("body", "kind", "status", "words"), WRONG)
+@pytest.mark.parametrize("case", WRONG)
 @pytest.mark.parametrize("accept", [None, CSV])
-def test_errors_are_reported(client_of, owner, model, settings, body, kind, status, words, accept):
+def test_errors_are_reported(client_of, owner, model, settings, case, accept):
+    body, kind, status, words = case
     settings.MAX_PREDICT_ROWS = 1000
     answer = post(client_of(owner), model, body, kind, accept)
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json"), answer.content

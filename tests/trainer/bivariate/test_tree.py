@@ -71,7 +71,6 @@ def test_threads_report_one_split_after_the_other():
         split,
         lambda s: (None, False),
         Stopping(depth=5),
-        measure="gini",
         worker_pool=crew,
         report=lambda leaves, make: heard.append((leaves, draft(make()))),
     )
@@ -93,7 +92,6 @@ def test_a_run_of_several_threads_ends_with_its_limit():
         lambda rows, node: best_split(data, rows, SearchOptions(), crew=crew, stopped=stopped),
         lambda s: (None, False),
         Stopping(),
-        measure="gini",
         worker_pool=crew,
         stopped=stopped,
     )
@@ -114,7 +112,7 @@ def test_an_error_in_any_thread_ends_the_run():
         return best_split(data, rows, SearchOptions(), crew=crew)
 
     with pytest.raises(MemoryError, match="no more"):
-        grow_tree(data, split, lambda s: (None, False), Stopping(), measure="gini", worker_pool=crew)
+        grow_tree(data, split, lambda s: (None, False), Stopping(), worker_pool=crew)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
@@ -254,7 +252,6 @@ def test_growth_stops_where_the_gain_is_too_small():
                 lambda rows, node: best_split(data, rows, SearchOptions()),
                 lambda s: (None, False),
                 Stopping(min_gain=gain),
-                measure="gini",
             ).branches
         )
 

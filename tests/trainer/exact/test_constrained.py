@@ -15,18 +15,20 @@ from trainer.families.exact.search.pareto import Constraints
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 
-def all_trees(X, y, w, classes, depth, conflict, columns, min_leaf, path=()):
-    """Return every (errors of each class, leaves, tested columns) of trees within the conflicts."""
+def all_trees(rows, classes, depth, limits, path=()):
+    """Return every (errors of each class, leaves, tested columns) of trees within the limits, given the splits of `path`.
+
+    rows: X, y and weights. limits: conflicts of features, columns of features, and least weight of a leaf.
+    """
+    X, y, w = rows
+    conflict, columns, min_leaf = limits
     counts = tuple(int(w[y == k].sum()) for k in range(classes))
     found = {(tuple(0 if j == k else counts[j] for j in range(classes)), 1, frozenset()) for k in range(classes)}
     for f in range(X.shape[1] if depth else 0):
         one = X[:, f] == 1
         if min(w[one].sum(), w[~one].sum()) < max(1, min_leaf) or any(conflict[f, g] for g in path):
             continue
-        sides = [
-            all_trees(X[s], y[s], w[s], classes, depth - 1, conflict, columns, min_leaf, (*path, f))
-            for s in (~one, one)
-        ]
+        sides = [all_trees((X[s], y[s], w[s]), classes, depth - 1, limits, (*path, f)) for s in (~one, one)]
         for (e, t, c), (e2, t2, c2) in itertools.product(*sides):
             found.add((tuple(a + b for a, b in zip(e, e2, strict=True)), t + t2, c | c2 | {int(columns[f])}))
     return found
@@ -69,7 +71,7 @@ def test_constrained_optimum_equals_that_of_enumeration(part):
         depth = seed % 4
         X, y, w, classes, leaf_cost, c, min_leaf = random_case(seed, depth)
         conflict = np.zeros((X.shape[1],) * 2, np.uint8) if c.conflict is None else c.conflict
-        trees = all_trees(X, y, w, classes, depth, conflict, c.columns, min_leaf)
+        trees = all_trees((X, y, w), classes, depth, (conflict, c.columns, min_leaf))
         sizes = [int(w[y == k].sum()) for k in range(classes)]
         costs = [sum(t[0]) + leaf_cost * t[1] for t in trees if within(t, sizes, c)]
         arguments = {

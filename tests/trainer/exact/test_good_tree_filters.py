@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -34,8 +35,22 @@ def difference(every, said, column, favoured, rate):
     return max(rates) - min(rates) if rates else Fraction(0)
 
 
-def passes(every, tree, *, asked, column, favoured, rows, model, most_leaves, recalls, must):
+class Filters(NamedTuple):
+    """The options of a call, and the numbers of its names."""
+
+    asked: dict
+    column: int
+    favoured: int
+    rows: list
+    model: object
+    most_leaves: int | None
+    recalls: dict
+    must: list
+
+
+def passes(every, tree, filters):
     """Return whether a tree passes the filters, by their definition."""
+    asked, column, favoured, rows, model, most_leaves, recalls, must = filters
     said = every.said(tree)
     own = every.y == 0
     right = every.w[own & (said == 0)].sum()
@@ -78,11 +93,8 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, table, count):
         recalls = {classes[0]: Fraction(int(rng.integers(0, 11)), 10)} if rng.random() < 0.2 else {}
         must = [str(names[0])] if rng.random() < 0.2 else []
 
-        chosen = {
-            "asked": asked, "column": column, "favoured": favoured, "rows": rows, "model": model, "most_leaves": most_leaves,
-            "recalls": recalls, "must": must,
-        }  # fmt: skip
-        want = [(c, t) for c, t in near if passes(every, t, **chosen)]
+        chosen = Filters(asked, column, favoured, rows, model, most_leaves, recalls, must)
+        want = [(c, t) for c, t in near if passes(every, t, chosen)]
         good = bench.good_trees(slack="0.6", max_leaves=most_leaves, recalls=recalls, must=must, **asked)
         assert good.count == len(want), (seed, asked)
         assert good.limit == limit

@@ -138,7 +138,6 @@ def test_tree_with_interrupted_last_search_is_not_finished():
         split,
         lambda found: split_of_columns(found, encode_numeric(numeric_table(X))),
         stopping,
-        measure="gini",
         stopped=lambda: bool(over),
     )
     assert grown.branches == 1

@@ -12,10 +12,10 @@ from tests.trainer.oracles.exact import best_cost
 from trainer.certificate import Status
 from trainer.data.problem import Problem
 from trainer.families.exact.search.solve import solve_binary
-from trainer.families.numeric.search import solve_numeric
+from trainer.families.numeric.search import NumericProblem, solve_numeric
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
-from trainer.solver_common.binary_problem import BinaryProblem
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, fit, train
 
@@ -60,7 +60,7 @@ def test_the_optimum_is_that_of_all_midpoints(part):
         X, y, w, classes, leaf_cost = random_numeric(seed, rows=12 if depth < 3 else 9)
         used = w > 0
         want = best_cost(all_thresholds(X[used]), y[used], w[used], classes, depth, leaf_cost)
-        solution = solve_numeric(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost)
+        solution = solve_numeric(NumericProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost))
         errors, leaves, height = recount(solution.shape, X, y, w, classes)
         assert solution.cost == solution.bound == want[0], seed
         assert (errors + leaf_cost * leaves, leaves) == want
@@ -75,7 +75,7 @@ def test_many_rows_agree_with_the_binary_search(classes, leaf_cost):
     X = rng.normal(size=(90, 3)).round(1)
     y = ((X[:, 0] * X[:, 1] > 0).astype(np.int32) + (rng.random(90) < 0.2) + (X[:, 2] > 1)).astype(np.int32) % classes
     for depth in (2, 3):
-        solution = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=leaf_cost)
+        solution = solve_numeric(NumericProblem(X, y, n_classes=classes, depth=depth, leaf_cost=leaf_cost))
         binary = solve_binary(BinaryProblem(all_thresholds(X), y, n_classes=classes, depth=depth, leaf_cost=leaf_cost))
         assert solution.cost == solution.bound == binary.cost
 
@@ -84,13 +84,13 @@ def test_bound_is_valid_with_tolerance_and_limit():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(300, 5))
     y = rng.integers(0, 2, 300).astype(np.int32)
-    full = solve_numeric(X, y, n_classes=2, depth=3)
+    full = solve_numeric(NumericProblem(X, y, n_classes=2, depth=3))
     assert full.optimal
-    near = solve_numeric(X, y, n_classes=2, depth=3, tolerance=Fraction(10))
+    near = solve_numeric(NumericProblem(X, y, n_classes=2, depth=3), tolerance=Fraction(10))
     assert near.bound <= full.cost <= near.cost <= near.bound + 10
     assert near.nodes < full.nodes
     for limit in (0.0, 0.05):
-        part = solve_numeric(X, y, n_classes=2, depth=3, time_limit=limit)
+        part = solve_numeric(NumericProblem(X, y, n_classes=2, depth=3), SearchLimits(time_limit=limit))
         assert part.bound <= full.cost <= part.cost
         assert recount(part.shape, X, y, np.ones(300, int), 2)[0] == part.cost
 
@@ -148,7 +148,7 @@ def check_gap(problem, gap, depth):
 
 def test_thresholds_split_neighbouring_numbers():
     X = np.array([[1.0], [np.nextafter(1.0, 2)], [2.0]])
-    solution = solve_numeric(X, np.array([0, 1, 1], np.int32), n_classes=2, depth=1)
+    solution = solve_numeric(NumericProblem(X, np.array([0, 1, 1], np.int32), n_classes=2, depth=1))
     assert solution.cost == 0
     assert recount(solution.shape, X, np.array([0, 1, 1]), np.ones(3, int), 2)[0] == 0
 
@@ -171,7 +171,7 @@ def test_the_method_proves_a_tree_in_the_columns_own_units():
     for depth in (2, 3):
         settings = {"depth": depth, "leaf_penalty": 0.01}
         result = train(TrainRequest(table=table, labels=labels, method="exact-numeric", parameters=settings))
-        want = solve_numeric(X, codes, n_classes=2, depth=depth, leaf_cost=Fraction(n, 100))
+        want = solve_numeric(NumericProblem(X, codes, n_classes=2, depth=depth, leaf_cost=Fraction(n, 100)))
         assert result.certificate.objective == pytest.approx(float(1 - want.cost / n), abs=1e-12)
         assert result.certificate.status is Status.OPTIMAL
         assert result.certificate.gap == 0

@@ -22,7 +22,7 @@ from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.numeric import restricted
 from trainer.families.numeric.limits import WholeTreeLimits
 from trainer.families.numeric.paths import PathRules
-from trainer.families.numeric.search import solve_numeric
+from trainer.families.numeric.search import NumericProblem, solve_numeric
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
 from trainer.table import Labels
@@ -132,7 +132,9 @@ def check_rules(seed):
     depth = 1 + seed % 3
     wanted = trees.least(np.arange(len(y)), depth, leaf_cost, w)
     rules = PathRules(columns=columns, prices=prices, partners=partners)
-    result = solve_numeric(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, rules=rules)
+    result = solve_numeric(
+        NumericProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, rules=rules)
+    )
     assert result.cost == result.bound == wanted
 
 
@@ -228,7 +230,9 @@ def check_least_weight(seed):
     trees = AllTrees(answers, features, errors_of(y, w, classes), sizes=(w, least))
     depth = 1 + seed % 4
     wanted = trees.least(np.arange(len(y)), depth, leaf_cost, w)
-    result = solve_numeric(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=least)
+    result = solve_numeric(
+        NumericProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=least)
+    )
     assert result.cost == result.bound == wanted, seed
 
 

@@ -23,7 +23,7 @@ from trainer.data.problem import Problem
 from trainer.editing.wishes import parse
 from trainer.families.numeric.editing import prefix as prefixes
 from trainer.families.numeric.editing.bench import NumericWorkbench
-from trainer.families.numeric.search import solve_numeric
+from trainer.families.numeric.search import NumericProblem, solve_numeric
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 
 
@@ -149,7 +149,7 @@ def test_proved_threshold_prunes_its_neighbours(monkeypatch):
     assert plainly.complete(wishes, prices=False).cost == completion.cost == completion.bound
     assert bench.space.nodes < 0.7 * plainly.space.nodes
     # Without constraints, the cost is that of the training.
-    free = solve_numeric(problem.matrix, y, n_classes=2, depth=2, leaf_cost=problem.kappa)
+    free = solve_numeric(NumericProblem(problem.matrix, y, n_classes=2, depth=2, leaf_cost=problem.kappa))
     assert bench.complete([]).cost == free.cost
 
 

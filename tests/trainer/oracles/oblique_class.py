@@ -54,56 +54,63 @@ def apart(L, R, least):
     return bool(nearest >= least) and hull_distance(L, R) >= least
 
 
+class ClassOracle:
+    """All trees over distinct points Z (P, m) with class counts (P, K), solved by enumeration of their partitions."""
+
+    def __init__(self, Z, counts, *, least, min_leaf, charge, edge):
+        self.Z = Z
+        self.counts = counts
+        self.distance = least - 1e-9 if least else edge
+        self.min_leaf = min_leaf
+        self.charge = charge
+        self.price = cache(self._price)
+        self.best = cache(self._best)
+
+    def _price(self, left, right):
+        """Return the smallest number of features with a plane that separates two sides, or None if there is no such plane."""
+        L = self.Z[sorted(left)]
+        R = self.Z[sorted(right)]
+        features = range(self.Z.shape[1])
+        if not apart(L, R, self.distance):
+            return None
+        for size in range(1, len(features)) if self.charge else ():
+            for chosen in itertools.combinations(features, size):
+                if apart(L[:, chosen], R[:, chosen], self.distance):
+                    return size
+        return len(features)
+
+    def _best(self, points, height):
+        """Return the largest value of a tree without the penalty of leaves, by its number of leaves."""
+        values = {}
+        counts = self.counts[sorted(points)]
+        if counts.sum() >= self.min_leaf:
+            values[1] = counts.sum(axis=0).max()
+        if height == 0:
+            return values
+        for size in range(1, len(points)):
+            for chosen in itertools.combinations(sorted(points), size):
+                self._split(values, frozenset(chosen), points - frozenset(chosen), height)
+        return values
+
+    def _split(self, values, left, right, height):
+        """Raise the values by the trees that separate two sides at their root."""
+        one = self.best(left, height - 1)
+        two = self.best(right, height - 1)
+        paid = self.price(*sorted((left, right), key=sorted)) if one and two else None
+        if paid is None:
+            return
+        for a, x in one.items():
+            for b, z in two.items():
+                values[a + b] = max(values.get(a + b, -(10**9)), x + z - self.charge * paid)
+
+
 def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, edge=1e-7):
     """Return the best value of a tree over distinct points Z (P, m).
 
     The value is the correct weight - kappa * leaves - charge * features.
     """
-    every = range(Z.shape[1])
-
-    @cache
-    def price(left, right):
-        """Return the smallest number of features with a plane that separates two sides, or None if there is no such plane."""
-        L = Z[sorted(left)]
-        R = Z[sorted(right)]
-        far = least - 1e-9 if least else edge
-        if not apart(L, R, far):
-            return None
-        for size in range(1, Z.shape[1]) if charge else ():
-            for chosen in itertools.combinations(every, size):
-                if apart(L[:, chosen], R[:, chosen], far):
-                    return size
-        return Z.shape[1]
-
-    def cost(left, right):
-        return price(*sorted((left, right), key=sorted))
-
-    def weight(points):
-        return int(counts[sorted(points)].sum())
-
-    @cache
-    def best(points, height):
-        found = {}
-        if weight(points) >= min_leaf:
-            found[1] = counts[sorted(points)].sum(axis=0).max()
-        if height == 0:
-            return found
-        for size in range(1, len(points)):
-            for chosen in itertools.combinations(sorted(points), size):
-                left = frozenset(chosen)
-                one = best(left, height - 1)
-                two = best(points - left, height - 1)
-                if not one or not two:
-                    continue
-                paid = cost(left, points - left)
-                if paid is None:
-                    continue
-                for a, x in one.items():
-                    for b, z in two.items():
-                        found[a + b] = max(found.get(a + b, -(10**9)), x + z - charge * paid)
-        return found
-
-    values = best(frozenset(range(len(Z))), depth) | {}
+    oracle = ClassOracle(Z, counts, least=least, min_leaf=min_leaf, charge=charge, edge=edge)
+    values = dict(oracle.best(frozenset(range(len(Z))), depth))
     alone = int(counts.sum(axis=0).max())
     values[1] = max(values.get(1, alone), alone)
     return max(v - kappa * t for t, v in values.items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -286,9 +286,10 @@ def search_pair(
             classified=classified,
         )
     if spent >= budget and not stopped():
-        return _finish_by_sweep(
-            points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor
+        incumbent = PairResult(
+            value=best_value, rule=best_rule, bound=floor, finished=False, boxes=boxes, classified=classified
         )
+        return _finish_by_sweep(points, options, cap, stopped, incumbent, first_only)
     waiting = ws.heap[: ws.state[kernel.HEAP]]
     # while the first order is searched, its open boxes say nothing about the rules of the second
     open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if at[both.ORDER] == 1 else floor
@@ -368,14 +369,12 @@ def _finish_by_sweep(
     options: SearchOptions,
     cap: Callable[[float], float],
     stopped: Callable[[], bool],
-    best_value: float,
-    best_rule: PairRule | None,
-    boxes: int,
-    classified: int,
+    incumbent: PairResult,
     first_only: bool,
-    floor: float,
 ) -> PairResult:
-    """Finish the pair by the angular sweep; if it is stopped, the bound stays `floor`."""
+    """Finish the pair by the angular sweep; if it is stopped, the bound of the incumbent stays."""
+    best_value = incumbent.value
+    best_rule = incumbent.rule
     measure = MEASURES[options.measure]
     tol = 1e-12 * int(points.total.sum())
     rule_numbers = np.full(3, -1, np.int64)
@@ -390,7 +389,5 @@ def _finish_by_sweep(
             finished = finished or first_only
         if not finished and stopped():
             break
-    bound = best_value if finished else min(floor, best_value)
-    return PairResult(
-        value=best_value, rule=best_rule, bound=bound, finished=finished, boxes=boxes, classified=classified, swept=True
-    )
+    bound = best_value if finished else min(incumbent.bound, best_value)
+    return replace(incumbent, value=best_value, rule=best_rule, bound=bound, finished=finished, swept=True)

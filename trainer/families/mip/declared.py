@@ -25,7 +25,6 @@ def declare_method(
     size_hint: str,
     parameters: tuple[Parameter, ...],
     solve: Solve,
-    claim: str = NO_BETTER,
     **facts: Any,
 ) -> Method:
     """Declare a formulation: its parameters, then side constraints and the parameters of solvers."""
@@ -40,8 +39,7 @@ def declare_method(
         space=binary_space,
         warm_start=True,
         size_hint=size_hint,
-        claim=claim,
         parameters=(*parameters, *CONSTRAINTS, *TAIL),
         solve=solve,
-        **{"proof": ProofKind.SAME_TREES, "cost": INTEGER_PROGRAM, **facts},
+        **{"claim": NO_BETTER, "proof": ProofKind.SAME_TREES, "cost": INTEGER_PROGRAM, **facts},
     )

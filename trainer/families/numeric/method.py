@@ -24,7 +24,7 @@ from trainer.families.numeric.limits import LIMITS, LimitedIncumbent, WholeTreeL
 from trainer.families.numeric.paths import PathRules
 from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.restricted import prove_questions, solve_questions, solve_within
-from trainer.families.numeric.search import NumericShape, solve_numeric
+from trainer.families.numeric.search import NumericProblem, NumericShape, solve_numeric
 from trainer.methods.base import (
     ANSWER_COSTS,
     CLASS_WEIGHT,
@@ -46,6 +46,7 @@ from trainer.methods.capabilities import Candidate, Example, Group, Penalty, Pro
 from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import numeric_space
+from trainer.solver_common.binary_problem import SearchLimits
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, simplify
 from trainer.version import VERSION
 
@@ -89,19 +90,20 @@ def _solve_thresholds(
     tolerance = exact_fraction(settings["mip_gap"]) * max(Fraction(0), int(single) - problem.kappa)
 
     result = solve_numeric(
-        problem.numeric.matrix(problem.table),
-        problem.y,
-        n_classes=problem.n_classes,
-        weights=problem.weights,
-        depth=settings["depth"],
-        leaf_cost=problem.kappa,
+        NumericProblem(
+            problem.numeric.matrix(problem.table),
+            problem.y,
+            n_classes=problem.n_classes,
+            weights=problem.weights,
+            depth=settings["depth"],
+            leaf_cost=problem.kappa,
+            rules=rules,
+            allowed=_allowed_features(problem, settings),
+            min_leaf=settings["min_leaf"] if rules is None else 1,
+        ),
+        SearchLimits(stop=monitor.stopped, flag=monitor.flag),
         tolerance=tolerance,
-        stop=monitor.stopped,
-        flag=monitor.flag,
         report=report,
-        rules=rules,
-        allowed=_allowed_features(problem, settings),
-        min_leaf=settings["min_leaf"] if rules is None else 1,
     )
     report(result.cost, result.bound, result.shape)
     bound = float(1 - result.bound / problem.n)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,12 +14,53 @@ from trainer.errors import DataError
 from trainer.families.numeric.intervals import NodeResult, NumericSearch, TimeOver, Visits
 from trainer.families.numeric.paths import PathRules, PathSearch
 from trainer.families.numeric.sized import SizedSearch
+from trainer.solver_common.binary_problem import SearchLimits
 
 # (feature, threshold, subtree of x <= threshold, the other subtree); None is a leaf
 NumericShape = tuple[int, float, Any, Any] | None
 INFINITE = 1 << 60
 MOST_KEYS = 1 << 62
 MOST_WEIGHT = (1 << 31) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class NumericProblem:
+    """Rows over numeric features, and limits of the trees over them.
+
+    A tree costs its errors, `leaf_cost` for every leaf, and the prices of `rules`.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, F)
+        Features without missing values.
+    y : int array of shape (n,)
+        Class codes below `n_classes`.
+    n_classes : int
+        Number of classes.
+    depth : int
+        Largest depth.
+    leaf_cost : Fraction
+        Price of a leaf, in rows.
+    weights : int array of shape (n,), optional
+        Weights of the rows.
+    rules : PathRules, optional
+        Prices of columns, and pairs of columns that no path tests.
+    allowed : bool array of shape (F,), optional
+        Features that may be tested.
+    min_leaf : int
+        Least weight of a leaf in a tree of several leaves; must be 1 with `rules`.
+    """
+
+    X: FloatArray
+    y: CodeArray
+    _: KW_ONLY
+    n_classes: int
+    depth: int
+    leaf_cost: Fraction = Fraction(0)
+    weights: CountArray | None = None
+    rules: PathRules | None = None
+    allowed: BoolArray | None = None
+    min_leaf: int = 1
 
 
 @dataclass(frozen=True)
@@ -52,54 +91,23 @@ class NumericResult:
 
 
 def solve_numeric(
-    X: FloatArray,
-    y: CodeArray,
+    problem: NumericProblem,
+    limits: SearchLimits | None = None,
     *,
-    n_classes: int,
-    depth: int,
-    leaf_cost: Fraction = Fraction(0),
-    weights: CountArray | None = None,
     tolerance: Fraction = Fraction(0),
-    time_limit: float | None = None,
-    stop: Callable[[], bool] | None = None,
-    flag: np.ndarray | None = None,
     report: Callable[[Fraction, Fraction, NumericShape], None] | None = None,
-    rules: PathRules | None = None,
-    allowed: BoolArray | None = None,
-    min_leaf: int = 1,
 ) -> NumericResult:
     """Find a tree over all thresholds that minimises errors + leaf_cost * leaves, and prove it.
 
     Parameters
     ----------
-    X : float64 array of shape (n, F)
-        Features without missing values.
-    y : int array of shape (n,)
-        Class codes below `n_classes`.
-    n_classes : int
-        Number of classes.
-    depth : int
-        Largest depth.
-    leaf_cost : Fraction
-        Price of a leaf, in rows.
-    weights : int array of shape (n,), optional
-        Weights of the rows.
+    problem : NumericProblem
+    limits : SearchLimits, optional
+        Its `threads` are not used.
     tolerance : Fraction
         In rows. Trees that are better by at most this are ignored, so the bound may be lower than the cost by as much.
-    time_limit : float, optional
-        In seconds.
-    stop : callable, optional
-        Returns True to end the search.
-    flag : int64 array of shape (1,), optional
-        Anything but 0 ends the search at once.
     report : callable, optional
         Called with cost and bound in rows and a better tree.
-    rules : PathRules, optional
-        Prices of columns, which the costs then include, and pairs of columns that no path tests.
-    allowed : bool array of shape (F,), optional
-        Features that may be tested.
-    min_leaf : int
-        Least weight of a leaf in a tree of several leaves; must be 1 with `rules`.
 
     Returns
     -------
@@ -111,7 +119,11 @@ def solve_numeric(
     DataError
         The weights add up to 2^31 or more, or the leaf penalty or a price has too many digits.
     """
-    X, y, weight = _rows_with_weight(X, y, weights)
+    X, y, weight = _rows_with_weight(problem.X, problem.y, problem.weights)
+    n_classes = problem.n_classes
+    depth = problem.depth
+    leaf_cost = problem.leaf_cost
+    rules = problem.rules
     Q = leaf_cost.denominator if rules is None else leaf_cost.denominator * rules.denominator(leaf_cost.denominator)
     P = int(leaf_cost * Q)
     scale = (1 << depth) + 1  # `scale` exceeds the number of leaves, so that the extra 1 per leaf only breaks ties
@@ -122,23 +134,20 @@ def solve_numeric(
             "Give a smaller number with at most six digits."
         )
     costs = np.array([scale * Q, scale * P + 1], np.int64)
-    end = math.inf if time_limit is None else time.perf_counter() + time_limit
-
-    def over() -> bool:
-        return time.perf_counter() >= end or (stop is not None and stop())
-
+    limits = (limits or SearchLimits()).start_clock()
+    over = limits.stop
     levels, rank, is_complete = _ranks(X, over)
     starts = np.cumsum([0, *(len(values) - 1 for values in levels)])
+    allowed = problem.allowed
     features = np.arange(len(levels)) if allowed is None else np.flatnonzero(allowed[: len(levels)])
     levels = [levels[f] for f in features]
     rank = rank[features]
     order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
-    flag = np.zeros(1, np.int64) if flag is None else flag
-    search = NumericSearch(rank, y, weight, n_classes, costs, flag, over)
+    search = NumericSearch(rank, y, weight, n_classes, costs, limits.flag, over)
     if rules is not None and is_complete:
         search = PathSearch(search, replace(rules, columns=rules.columns[features]))
-    elif min_leaf > 1:
-        search = SizedSearch(search, min_leaf)
+    elif problem.min_leaf > 1:
+        search = SizedSearch(search, problem.min_leaf)
 
     def value(cost: int) -> Fraction:
         return Fraction(cost // scale, Q)

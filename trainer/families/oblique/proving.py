@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -72,12 +72,14 @@ def make_plane_proof(
         instance.Z[points],
         instance.counts[points][:, occurs],
         instance.classes[occurs].tolist(),
+        PlaneTrees(
+            depth=instance.depth,
+            leaves=min(most, instance.max_leaves or most),
+            penalty=instance.kappa,
+            charge=instance.charge,
+            min_leaf=min_leaf,
+        ),
         least=least,
-        depth=instance.depth,
-        leaves=min(most, instance.max_leaves or most),
-        penalty=instance.kappa,
-        charge=instance.charge,
-        min_leaf=min_leaf,
         stop=stop,
     )
 
@@ -89,11 +91,21 @@ def weighted_points(problem: Problem, instance: ObliqueInstance) -> CountArray:
     return np.asarray(points[np.argsort(first)], np.int64)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlaneTrees:
+    """The trees of a proof by planes, and their prices in rows."""
+
+    depth: int
+    leaves: int  # the largest number
+    penalty: Fraction  # of a leaf
+    charge: Fraction = Fraction(0)  # of a coefficient
+    min_leaf: int = 1
+
+
 class PlaneProof:
     """Proof writer over points X (P, m) in the units of the table and Z (P, m) scaled, in order of first occurrence.
 
-    `counts` (P, K). `places` are the positions of the K classes among those of the model. A leaf costs `penalty` rows, a
-    coefficient `charge` rows.
+    `counts` (P, K). `places` are the positions of the K classes among those of the model.
     """
 
     def __init__(
@@ -102,23 +114,19 @@ class PlaneProof:
         Z: FloatArray,
         counts: CountArray,
         places: Sequence[int],
+        trees: PlaneTrees,
         *,
         least: float,
-        depth: int,
-        leaves: int,
-        penalty: Fraction,
-        charge: Fraction,
         stop: Callable[[], bool],
-        min_leaf: int = 1,
     ) -> None:
         self.store = Store(Hulls(X, Z, least, stop), counts, stop)
         self.counts = counts
         self.places = places
-        self.depth = depth
-        self.leaves = min(leaves, len(counts)) if counts.shape[1] > 1 else 1
-        self.penalty = penalty
-        self.charge = charge
-        self.terms = Terms(least=min_leaf, charge=charge)
+        self.depth = trees.depth
+        self.leaves = min(trees.leaves, len(counts)) if counts.shape[1] > 1 else 1
+        self.penalty = trees.penalty
+        self.charge = trees.charge
+        self.terms = Terms(least=trees.min_leaf, charge=trees.charge)
         self.blocks: list[tuple[Labels, int | Fraction, list[Step]]] = []
         self.fewer: CountArray | None = None  # leaf of each point in a cheaper tree, if the cases ended at one
 

@@ -7,6 +7,7 @@ takes long to compile.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,21 +17,54 @@ from trainer.families.odt.kernels.records import NodeBudget
 from trainer.families.odt.levels import LevelLimitReached
 
 
+@dataclass(frozen=True, kw_only=True)
+class ValueRange:
+    """The values to search for, and who receives them.
+
+    Parameters
+    ----------
+    lower : int
+        The first tree must exceed this value.
+    top : int
+        An upper bound; the search ends when it is reached.
+    take : callable
+        Receives the value, the group, and the mask of the categories of side 0.
+    """
+
+    lower: int
+    top: int
+    take: Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelLimits:
+    """How long a kernel call may take.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes of the first call; a call that needs more is repeated with four times as many.
+    check : callable
+        Called before each call; may raise LevelLimitReached.
+    flag : int64 array of shape (1,)
+        A value other than 0 ends a call.
+    """
+
+    nodes: int
+    check: Callable[[], None]
+    flag: np.ndarray
+
+
 def search_three_levels(
     groups: Groups,
     s: np.ndarray,
     rows: np.ndarray,
     deep: bool,
     order: list[int],
-    lower: int,
-    top: int,
-    limit: int,
-    *,
-    take: Callable[[int, int, int], None],
-    check: Callable[[], None],
-    flag: np.ndarray,
+    values: ValueRange,
+    limits: KernelLimits,
 ) -> int:
-    """Search trees of three levels and call `take` with each better one; return the number of nodes.
+    """Search trees of three levels and report each better one; return the number of nodes.
 
     Values are in the unit of the kernels, 2 (correct weight) - (weight of the rows). Side 1 has two levels, side 0 only if `deep`.
 
@@ -45,18 +79,8 @@ def search_three_levels(
         Whether side 0 has two levels.
     order : list of int
         Groups to test at the root, in the order of the search.
-    lower : int
-        The first tree must exceed this value.
-    top : int
-        An upper bound; the search ends when it is reached.
-    limit : int
-        Nodes of the first kernel call.
-    take : callable
-        Receives the value, the group, and the mask of the categories of side 0.
-    check : callable
-        Called before each kernel call; may raise LevelLimitReached.
-    flag : int64 array of shape (1,)
-        A value other than 0 ends a kernel call.
+    values : ValueRange
+    limits : KernelLimits
 
     Raises
     ------
@@ -64,27 +88,25 @@ def search_three_levels(
         If the search was stopped.
     """
     spans = groups.spans
-    best = np.int32(lower)
+    best = np.int32(values.lower)
     nodes = 0
     start = spans.start
     for g in order:
-        if best >= top:
+        if best >= values.top:
             break
         T, size = kernel.fill_category_tables(groups.cat, s, groups.w, rows, start, g)
         cats = kernel.sort_by_size(np.ascontiguousarray(size[:, start[g] : start[g + 1]].sum(axis=1)), 0, len(T))
         if len(cats) < 2:
             continue
-        single_values = (
-            None if groups.ordered[g] else _single_category_values(groups, T, size, cats, limit, check, flag)
-        )
+        single_values = None if groups.ordered[g] else _single_category_values(groups, T, size, cats, limits)
         if single_values is not None and single_values.sum() <= best:
             continue
         # search the mirror image of a threshold as well, unless both sides are alike
         for flip in (False,) if single_values is not None or deep else (False, True):
-            slice_ = limit
+            nodes_allowed = limits.nodes
             while True:
-                check()
-                budget = NodeBudget(slice_, flag)
+                limits.check()
+                budget = NodeBudget(nodes_allowed, limits.flag)
                 if single_values is not None:
                     value, mask, visited = kernel.search_nominal(
                         T, size, cats, single_values, deep, spans, best, budget
@@ -94,13 +116,13 @@ def search_three_levels(
                     mask = _threshold_mask(int(cut), len(T), flip)
                 if mask >= 0:
                     best = np.int32(value)
-                    take(int(value), g, int(mask))
+                    values.take(int(value), g, int(mask))
                 if visited >= 0:
                     nodes += int(visited)
                     break
-                if flag[0]:
+                if limits.flag[0]:
                     raise LevelLimitReached
-                slice_ *= 4
+                nodes_allowed *= 4
     return nodes
 
 
@@ -109,9 +131,7 @@ def _single_category_values(
     T: np.ndarray,
     size: np.ndarray,
     cats: np.ndarray,
-    limit: int,
-    check: Callable[[], None],
-    flag: np.ndarray,
+    limits: KernelLimits,
 ) -> np.ndarray:
     """Return the best value of two levels for the rows of each category, int32 (categories,)."""
     spans = groups.spans
@@ -119,16 +139,16 @@ def _single_category_values(
     start = spans.start
     for t, a in enumerate(cats):
         weight = np.int32(size[a, start[0] : start[1]].sum())
-        slice_ = limit
+        nodes_allowed = limits.nodes
         visited = -1
         while visited < 0:
-            check()
+            limits.check()
             bounds = np.full(len(groups.sizes), weight)
-            budget = NodeBudget(slice_, flag)
+            budget = NodeBudget(nodes_allowed, limits.flag)
             out[t], visited = kernel.solve_two_levels(T[a], size[a], spans, -1, int(weight), bounds, budget)
-            if visited < 0 and flag[0]:
+            if visited < 0 and limits.flag[0]:
                 raise LevelLimitReached
-            slice_ *= 4
+            nodes_allowed *= 4
     return out
 
 

@@ -275,24 +275,15 @@ class RateFrontierSearch:
         present = np.unique(categories)
         if len(present) < 2:
             return
-        sizes = {int(a): np.bincount(g.y[rows[categories == a]], g.w[rows[categories == a]], 2) for a in present}
-        orientations = [0] if shape.is_symmetric else [0, 1]
         if g.ordered[h]:
-            for cut in range(1, len(present)):
-                for flip in orientations:
-                    chosen = present[cut:] if flip else present[:cut]
-                    self._take(shape, rows, h, _mask(chosen), front)
+            self._assign_intervals(shape, rows, h, present, front)
             return
-        order = sorted(sizes, key=lambda a: -sizes[a].sum())
-        # entry t relaxes the problem: from the t-th category on, each one gets a subtree of its own on its better side
-        alone = [np.zeros(1, np.int64)]
-        for a in reversed(order):
-            fronts = [self._solve(child, rows[categories == a]).best for child in {shape.left, shape.right}]
-            alone.append(kernel.join(np.maximum.reduce(fronts), alone[-1]))
-        alone.reverse()
+        sizes = {int(a): g.w[rows[categories == a]].sum() for a in present}
+        order = sorted(sizes, key=lambda a: -sizes[a])
+        alone = self._fronts_alone(shape, rows, categories, order)
         if not kernel.improves(alone[0], self._front_to_beat(front, is_root)):
             return
-        stack = [(1, 1 << order[0], 1)] + ([(1, 0, 0)] if len(orientations) == 2 else [])
+        stack = [(1, 1 << order[0], 1)] + ([] if shape.is_symmetric else [(1, 0, 0)])
         while stack:
             decided, mask, size = stack.pop()
             if g.card and min(size, decided - size) > g.card:
@@ -308,6 +299,23 @@ class RateFrontierSearch:
                     continue
             stack.append((decided + 1, mask, size))
             stack.append((decided + 1, mask | 1 << order[decided], size + 1))
+
+    def _assign_intervals(self, shape: Shape, rows: np.ndarray, h: int, present: np.ndarray, front: EntryFront) -> None:
+        """Search the thresholds of an ordered group at the root of `shape`, each in both directions if they differ."""
+        for cut in range(1, len(present)):
+            self._take(shape, rows, h, _mask(present[:cut]), front)
+            if not shape.is_symmetric:
+                self._take(shape, rows, h, _mask(present[cut:]), front)
+
+    def _fronts_alone(
+        self, shape: Shape, rows: np.ndarray, categories: np.ndarray, order: list[int]
+    ) -> list[np.ndarray]:
+        """Return relaxed fronts; in entry t, each category from the t-th on has a subtree of its own on its better side."""
+        alone = [np.zeros(1, np.int64)]
+        for a in reversed(order):
+            fronts = [self._solve(child, rows[categories == a]).best for child in {shape.left, shape.right}]
+            alone.append(kernel.join(np.maximum.reduce(fronts), alone[-1]))
+        return alone[::-1]
 
     def _front_to_beat(self, front: EntryFront, is_root: bool) -> np.ndarray:
         """Return the front to beat. Entries that are proved, or not searched, are set to the maximum."""
@@ -406,39 +414,59 @@ class RateFrontierSearch:
 
 def positive_categories(part: np.ndarray, is_ordered: bool, card: int, t: int, tn: int) -> list[int]:
     """Return the categories to label positive for at least t correct positives and tn negatives; `part` int64 (categories, 2)."""
+    return _positive_interval(part, t, tn) if is_ordered else _positive_subset(part, card, t, tn)
+
+
+def _positive_interval(part: np.ndarray, t: int, tn: int) -> list[int]:
     m = len(part)
-    if is_ordered:
-        for cut in range(m + 1):
-            for chosen in (range(cut), range(cut, m)):
-                inside = part[list(chosen)].sum(axis=0)
-                if inside[1] >= t and part[:, 0].sum() - inside[0] >= tn:
-                    return list(chosen)
-        raise AssertionError("no threshold reaches the pair")
+    for cut in range(m + 1):
+        for chosen in (range(cut), range(cut, m)):
+            inside = part[list(chosen)].sum(axis=0)
+            if inside[1] >= t and part[:, 0].sum() - inside[0] >= tn:
+                return list(chosen)
+    raise AssertionError("no threshold reaches the pair")
+
+
+def _positive_subset(part: np.ndarray, card: int, t: int, tn: int) -> list[int]:
+    m = len(part)
     # (most positive, most negative) categories
     limits = [(m, m)] if not card or 2 * card >= m else [(card, m), (m, card)]
     for most, others in limits:
         # maps (size, correct positives) to correct negatives and the mask of categories, without dominated states
         states: dict[tuple[int, int], tuple[int, int]] = {(0, 0): (0, 0)}
         for f in range(m):
-            n = int(part[f, 0])
-            p = int(part[f, 1])
-            following: dict[tuple[int, int], tuple[int, int]] = {}
-            for (size, tp), (true_negatives, mask) in states.items():
-                for size2, tp2, true_negatives2, mask2 in (
-                    (size, tp, true_negatives + n, mask),
-                    (size + 1, tp + p, true_negatives, mask | 1 << f),
-                ):
-                    if size2 > most or f + 1 - size2 > others:
-                        continue
-                    # the number of categories matters only if it is limited
-                    key = (size2 if len(limits) == 2 else 0, tp2)
-                    if key not in following or following[key][0] < true_negatives2:
-                        following[key] = (true_negatives2, mask2)
-            states = following
+            # the number of categories matters only if it is limited
+            states = _label_category(states, part, f, (most, others), is_limited=len(limits) == 2)
         for (_, tp), (true_negatives, mask) in states.items():
             if tp >= t and true_negatives >= tn:
                 return [f for f in range(m) if mask >> f & 1]
     raise AssertionError("no subset reaches the pair")
+
+
+def _label_category(
+    states: dict[tuple[int, int], tuple[int, int]],
+    part: np.ndarray,
+    f: int,
+    limits: tuple[int, int],
+    *,
+    is_limited: bool,
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return the states after category f has got a label: negative or positive."""
+    most, others = limits
+    n = int(part[f, 0])
+    p = int(part[f, 1])
+    following: dict[tuple[int, int], tuple[int, int]] = {}
+    for (size, tp), (true_negatives, mask) in states.items():
+        for size2, tp2, true_negatives2, mask2 in (
+            (size, tp, true_negatives + n, mask),
+            (size + 1, tp + p, true_negatives, mask | 1 << f),
+        ):
+            if size2 > most or f + 1 - size2 > others:
+                continue
+            key = (size2 if is_limited else 0, tp2)
+            if key not in following or following[key][0] < true_negatives2:
+                following[key] = (true_negatives2, mask2)
+    return following
 
 
 def _mask(categories: np.ndarray) -> int:

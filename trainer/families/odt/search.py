@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trainer.families.odt.depth3 import search_three_levels
+from trainer.families.odt.depth3 import KernelLimits, ValueRange, search_three_levels
 from trainer.families.odt.groups import (
     Groups,
     best_subset,
@@ -261,12 +261,8 @@ class SubsetSearch:
             rows,
             level.left.is_two and level.right.is_two,
             order,
-            2 * best.value - weight,
-            2 * top - weight,
-            NODES_PER_CALL,
-            take=take,
-            check=self._check,
-            flag=self.flag,
+            ValueRange(lower=2 * best.value - weight, top=2 * top - weight, take=take),
+            KernelLimits(nodes=NODES_PER_CALL, check=self._check, flag=self.flag),
         )
         return incumbent[0]
 

@@ -18,7 +18,7 @@ from tests.trainer.oracles.oblique_labels import fewest_errors
 from trainer.check.proof.steps.labels import includes, trees
 from trainer.check.proof.steps.planes import check_planes
 from trainer.check.proof.subject import BadProof, PlaneSpace
-from trainer.families.oblique.proving import PlaneProof, enumerate_labellings
+from trainer.families.oblique.proving import PlaneProof, PlaneTrees, enumerate_labellings
 
 Lines = list[dict[str, Any]]
 # Distances that planes must keep from the points.
@@ -73,11 +73,8 @@ def proof(seed: int, least: float, cost: Fraction) -> Lines | None:
         scaled(X),
         counts,
         list(range(counts.shape[1])),
+        PlaneTrees(depth=depth, leaves=1 << depth, penalty=kappa),
         least=least,
-        depth=depth,
-        leaves=1 << depth,
-        penalty=kappa,
-        charge=Fraction(0),
         stop=never,
     )
     steps = made.steps(cost)
@@ -299,11 +296,8 @@ def test_deep_analysis_can_be_cancelled():
         X,
         np.eye(2, dtype=np.int64)[r.integers(0, 2, 70)],
         [0, 1],
+        PlaneTrees(depth=6, leaves=64, penalty=Fraction(0)),
         least=0.0,
-        depth=6,
-        leaves=64,
-        penalty=Fraction(0),
-        charge=Fraction(0),
         stop=lambda: asked.append(1) or len(asked) > 20,
     )
     assert made.steps(Fraction(1)) is None

@@ -21,7 +21,7 @@ from tests.trainer.oracles.oblique_class import best_in_class
 from trainer.check.proof.subject import PlaneSpace
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
-from trainer.families.oblique.proving import PlaneProof
+from trainer.families.oblique.proving import PlaneProof, PlaneTrees
 from trainer.training.run import TrainRequest, save, train
 
 CASES = [
@@ -80,12 +80,14 @@ def proof(space: PlaneSpace, least: float, cost: Fraction) -> Lines | None:
         scaled(space.values),
         space.counts,
         list(range(space.counts.shape[1])),
+        PlaneTrees(
+            depth=space.depth,
+            leaves=1 << space.depth,
+            penalty=space.penalty,
+            charge=space.charge,
+            min_leaf=space.min_leaf,
+        ),
         least=least,
-        depth=space.depth,
-        leaves=1 << space.depth,
-        penalty=space.penalty,
-        charge=space.charge,
-        min_leaf=space.min_leaf,
         stop=never,
     )
     steps = made.all_steps(cost)

@@ -20,8 +20,8 @@ from trainer.families.exact.search.solve import solve_binary
 from trainer.families.numeric import intervals
 from trainer.families.numeric import proof as numeric_proof
 from trainer.families.numeric.proof import build_proof
-from trainer.families.numeric.search import solve_numeric
-from trainer.solver_common.binary_problem import BinaryProblem
+from trainer.families.numeric.search import NumericProblem, solve_numeric
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 Lines = list[dict[str, Any]]
 INSTANCES = 25
@@ -91,7 +91,7 @@ def thresholds(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
     X = rng.integers(0, rng.integers(2, 5), (n, columns)) / 4
     y = rng.integers(0, classes, n).astype(np.int32)
     penalty = Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4)))
-    solution = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=penalty)
+    solution = solve_numeric(NumericProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty))
     proof = build_proof(solution.prepared, depth, never)
     assert proof is not None
     one = np.ones(n, np.int64)
@@ -170,7 +170,9 @@ def test_threshold_search_stopped_early_proves_its_bound(depth, looks):
     left = iter(range(looks))
     X = rng.integers(0, 6, (14, 3)) / 4
     y = rng.integers(0, 2, 14).astype(np.int32)
-    solution = solve_numeric(X, y, n_classes=2, depth=depth, stop=lambda: next(left, None) is None)
+    solution = solve_numeric(
+        NumericProblem(X, y, n_classes=2, depth=depth), SearchLimits(stop=lambda: next(left, None) is None)
+    )
     proof = build_proof(solution.prepared, depth, never)
     assert proof is not None
     one = np.ones(14, np.int64)
@@ -197,7 +199,7 @@ def test_threshold_search_proves_bound_in_second_pass_too(seed, monkeypatch):
     for most in (intervals.MOST_VISITS, 0):
         monkeypatch.setattr(intervals, "MOST_VISITS", most)
         solution = solve_numeric(
-            X, y, n_classes=classes, depth=depth, leaf_cost=price, weights=weights, tolerance=tolerance
+            NumericProblem(X, y, n_classes=classes, depth=depth, leaf_cost=price, weights=weights), tolerance=tolerance
         )
         if most and not tolerance:
             assert solution.prepared.visits is not None
@@ -216,7 +218,7 @@ def test_search_with_more_thresholds_than_proof_is_stated(monkeypatch):
     rng = np.random.default_rng(5)
     X = rng.integers(0, 9, (40, 3)) / 4
     y = rng.integers(0, 2, 40).astype(np.int32)
-    solution = solve_numeric(X, y, n_classes=2, depth=3)
+    solution = solve_numeric(NumericProblem(X, y, n_classes=2, depth=3))
     assert solution.prepared.visits is None
     proof = build_proof(solution.prepared, 3, never)
     assert len(proof.steps) > 3

@@ -78,6 +78,16 @@ def hyperplane_value(V, y, weight, total, measure, min_leaf):
 
 
 @kernel
+def _between(cuts, order, x):
+    """Return a number above the first x cuts in order and below the others."""
+    if x == 0:
+        return cuts[order[0]] - 1.0
+    if x == len(order):
+        return cuts[order[x - 1]] + 1.0
+    return 0.5 * (cuts[order[x - 1]] + cuts[order[x]])
+
+
+@kernel
 def _best_step(direction, W, y, weight, total, measure, min_leaf):
     """Return the d for which W + d * direction has the least impurity, and that impurity (infinity: no row moves)."""
     n = W.shape[0]
@@ -113,12 +123,7 @@ def _best_step(direction, W, y, weight, total, measure, min_leaf):
         value = _value(measure, min_leaf, up, total)
         if value < least:
             least = value
-            if x == 0:
-                step = cuts[order[0]] - 1.0
-            elif x == k:
-                step = cuts[order[k - 1]] + 1.0
-            else:
-                step = 0.5 * (cuts[order[x - 1]] + cuts[order[x]])
+            step = _between(cuts, order, x)
     return step, least
 
 

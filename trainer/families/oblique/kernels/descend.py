@@ -22,6 +22,27 @@ def _loss(V, want, weight):
 
 
 @kernel
+def _between(cuts, order, x):
+    """Return a number above the first x cuts in order and below the others."""
+    if x == 0:
+        return cuts[order[0]] - 1.0
+    if x == len(order):
+        return cuts[order[x - 1]] + 1.0
+    return 0.5 * (cuts[order[x - 1]] + cuts[order[x]])
+
+
+@kernel
+def _pick(losses, least, pick):
+    """Return the position of the loss `least` number `pick`, from 0."""
+    x = 0
+    while losses[x] != least or pick > 0:
+        if losses[x] == least:
+            pick -= 1
+        x += 1
+    return x
+
+
+@kernel
 def _line(V, R, want, weight, draw, worst):
     """Return a step d of least loss along R, random among ties, and its loss; loss -1 if no point moves."""
     n = V.shape[0]
@@ -65,17 +86,28 @@ def _line(V, R, want, weight, draw, worst):
             ways += 1
     if least > worst:
         return 0.0, -1
-    pick = int(draw * ways)
-    for x in range(k + 1):
-        if losses[x] == least:
-            if pick == 0:
-                if x == 0:
-                    return cuts[order[0]] - 1.0, least
-                if x == k:
-                    return cuts[order[k - 1]] + 1.0, least
-                return 0.5 * (cuts[order[x - 1]] + cuts[order[x]]), least
-            pick -= 1
-    return 0.0, -1
+    return _between(cuts, order, _pick(losses, least, int(draw * ways))), least
+
+
+@kernel
+def _products(flat, a, V):
+    """Write the sums of the columns times `a` into V."""
+    V[:] = 0.0
+    for h in range(len(a)):
+        if a[h] != 0.0:
+            for i in range(len(V)):
+                V[i] += a[h] * flat[h, i]
+
+
+@kernel
+def _first_wrong(V, want, start):
+    """Return the first misclassified point from `start` on, cyclically; -1 if there is none."""
+    n = len(V)
+    for x in range(n):
+        i = (start + x) % n
+        if (V[i] <= 0.0) != (want[i] == 1):
+            return i
+    return -1
 
 
 @kernel
@@ -86,10 +118,8 @@ def descend(flat, want, weight, a, draws, directions, flag):
     misclassified points.
     """
     m, n = flat.shape
-    V = np.zeros(n)
-    for h in range(m):
-        for i in range(n):
-            V[i] += a[h] * flat[h, i]
+    V = np.empty(n)
+    _products(flat, a, V)
     best = _loss(V, want, weight)
     R = np.empty(n)
     r = np.zeros(m)
@@ -103,22 +133,12 @@ def descend(flat, want, weight, a, draws, directions, flag):
         elif kind == 1:
             copy_row(directions[step], r)
         else:
-            wrong = -1
-            start = int(draws[step, 0] * n)
-            for x in range(n):
-                i = (start + x) % n
-                if (V[i] <= 0.0) != (want[i] == 1):
-                    wrong = i
-                    break
+            wrong = _first_wrong(V, want, int(draws[step, 0] * n))
             if wrong < 0:
                 break
             for h in range(m):
                 r[h] = flat[h, wrong] * (0.5 + directions[step, h] * 0.5)
-        R[:] = 0.0
-        for h in range(m):
-            if r[h] != 0.0:
-                for i in range(n):
-                    R[i] += r[h] * flat[h, i]
+        _products(flat, r, R)
         d, loss = _line(V, R, want, weight, draws[step, 1], best)
         if loss < 0:
             continue
@@ -130,9 +150,6 @@ def descend(flat, want, weight, a, draws, directions, flag):
             continue
         for h in range(m):
             a[h] /= size
-        V[:] = 0.0
-        for h in range(m):
-            for i in range(n):
-                V[i] += a[h] * flat[h, i]
+        _products(flat, a, V)
         best = _loss(V, want, weight)
     return best
