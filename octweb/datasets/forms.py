@@ -14,7 +14,8 @@ from django.http import QueryDict
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from trainer.data.parsing import EVERY, ColumnReading, ParsingChoices
 from trainer.data.parsing.codes import parse_codes, parse_meanings
-from trainer.data.parsing.column import RANKS
+from trainer.data.parsing.column import RANKS, TEXT
+from trainer.data.parsing.numbers import other_sign
 from trainer.errors import DataError
 from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 
@@ -216,6 +217,8 @@ def switch_words(switch: str) -> str:
         if not form:
             return "numbers, signs detected"
         decimal = form[:1]
+        if "/" in form:
+            return f"numbers such as 1234{decimal}5 or 1234{other_sign(decimal)}5"
         thousands = form[1:2]
         return f"numbers such as 1{thousands}234{decimal}5"
     if kind == "date":
@@ -241,6 +244,7 @@ def column_records(
                 "words": own.words,
                 "reason": own.question or own.reason,
                 "open": own.taken_for == "ask",
+                "offers": _offers(own) if own.taken_for == "ask" else [],
                 "plain": name not in readings,
                 "missing": own.missing,
                 "said": chosen_kinds.get(name, ""),
@@ -248,6 +252,22 @@ def column_records(
             }
         )
     return sorted(records, key=lambda record: (record["plain"], not record["open"]))
+
+
+def _offers(column: ColumnReading) -> list[dict[str, str]]:
+    """Return value and label of a button for each way to read a column that is not decided."""
+    mends: list[tuple[dict[str, Any], str]] = []
+    for switch in column.choices:
+        label = "Keep as text" if switch == TEXT else f"Read as {switch_words(switch)}"
+        if "/" in switch and len(column.odd) == 1:
+            word = column.odd[0]
+            decimal = switch.partition(":")[2][0]
+            label = f"Read {word[:30]} as {word[:30].replace(other_sign(decimal), decimal)}"
+        mends.append(({"column": column.name, "kind": switch}, label))
+    if 0 < len(column.odd) <= MOST_WORDS:
+        label = "Read as an empty cell" if len(column.odd) == 1 else "Read as empty cells"
+        mends.insert(len(mends) - 1, ({"column": column.name, "missing": list(column.odd)}, label))
+    return [{"value": json.dumps(mend), "label": label} for mend, label in mends]
 
 
 def seen_mark(reading: ReadOptions, names: list[str]) -> str:

@@ -157,6 +157,8 @@ def _file_context(upload: Upload, staged: StagedFile, reading: ReadOptions, choi
     )
     kind_words = {column["name"]: _kind_words(column, choice.target or guessed) for column in columns}
     record_of = {record["name"]: record for record in records}  # the list itself begins with what needs a decision
+    undecided = [record for record in records if record["open"]]
+    kind_words |= {record["name"]: record["words"] for record in undecided}
     return {
         "raw": staged,
         "heads": [
@@ -169,7 +171,7 @@ def _file_context(upload: Upload, staged: StagedFile, reading: ReadOptions, choi
         "taken_plain": [t for t in records if t["plain"] and not t["said"]],
         "asks": any(t["open"] for t in records),
         # the refusal itself names the switches of the command line
-        "asked": [t["reason"] for t in records if t["open"] and t["reason"] in outlook.refusal],
+        "asked": undecided if any(t["reason"] in outlook.refusal for t in undecided) else [],
         "around": [*around_notes(staged.detected.top, staged.detected.bottom), *staged.detected.remarks],
         "called": "line" if staged.detected.format == "csv" else "row",
         "columns": columns,
@@ -180,7 +182,7 @@ def _file_context(upload: Upload, staged: StagedFile, reading: ReadOptions, choi
         "total": staged.rows,
         "outlook": outlook,
         "empty_card": empty_cells.card(outlook.empty),
-        "findings": findings_card(outlook.findings),
+        "findings": findings_card(own for own in outlook.findings if not record_of.get(own["column"], {}).get("open")),
         "merged": [name for name in staged.names if name in reading.given.get("merge", {})],
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }

@@ -60,7 +60,8 @@ def add_reading_flags(parser: ArgumentParser, merge: str = "--merge") -> None:
         action="append",
         default=[],
         metavar="COLUMN=KIND",
-        help="text, number, number:, (decimal comma), number:,. (with points between thousands), number:., (with commas), date, "
+        help="text, number, number:, (decimal comma), number:,. (with points between thousands), number:., (with commas), "
+        "number:,/. (comma or point as decimal sign), date, "
         "date:dd/mm/yyyy, time, binary",
     )
     parser.add_argument("--skip-top", type=_count, metavar="N", help="lines above the table; detected if not given")

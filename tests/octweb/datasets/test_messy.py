@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import pytest
@@ -157,9 +158,31 @@ def test_word_with_a_comma_is_read_as_empty_by_its_button(client, owner):
     url = client.post(reverse("datasets:new"), {"file": upload(content)}).url
     shown = client.get(url)
     assert "--missing" not in shown.content.decode()
-    assert "has &#x27;37,,2&#x27; among 39 numbers. Choose below how to read it" in shown.content.decode()
-    button = next(own["value"] for own in shown.context["findings"] if own["button"] == "Read as empty cells")
+    assert "has &#x27;37,,2&#x27; among 39 numbers." in shown.content.decode()
+    button = next(
+        own["value"] for own in shown.context["asked"][0]["offers"] if own["label"] == "Read as an empty cell"
+    )
     read = client.post(url, {"mend": button, "seen": shown.context["seen"], "target": "class"})
     assert not read.context["outlook"].refusal
     assert read.context["outlook"].rows_kept == 40
     assert 'name="empty-codes:temp" value="&quot;37,,2&quot;"' in read.content.decode()
+
+
+@pytest.mark.parametrize(("usual", "other"), [(",", "."), (".", ",")])
+def test_lone_decimal_sign_is_read_by_its_button(client, owner, usual, other):
+    client.force_login(owner)
+    cells = [f"36{usual}{i % 10}" for i in range(40)]
+    cells[7] = f"37{other}6"
+    lines = [f"{cell};{'ab'[i % 2]}" for i, cell in enumerate(cells)]
+    content = ("temp;class\n" + "\n".join(lines) + "\n").encode()
+    url = client.post(reverse("datasets:new"), {"file": upload(content)}).url
+    shown = client.get(url)
+    assert f"Line 9: column 'temp' has '37{other}6', which does not fit 39 other values" in html.unescape(
+        shown.content.decode()
+    )
+    offers = {own["label"]: own["value"] for own in shown.context["asked"][0]["offers"]}
+    assert list(offers) == [f"Read 37{other}6 as 37{usual}6", "Read as an empty cell", "Keep as text"]
+    label = f"Read 37{other}6 as 37{usual}6"
+    read = client.post(url, {"mend": offers[label], "seen": shown.context["seen"], "target": "class"})
+    assert not read.context["outlook"].refusal
+    assert (read.context["outlook"].rows_kept, read.context["asked"]) == (40, [])

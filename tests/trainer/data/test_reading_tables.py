@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 import trainer
+from trainer.check.recount.table.reading import column_sources
 from trainer.data.formats.csv_file import read_csv
-from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
+from trainer.data.parsing import ColumnParsing, ColumnReading, ParsingChoices, reading_of
+from trainer.data.parsing.numbers import NumberForm
 from trainer.data.reader import load
 from trainer.errors import DataError
 from trainer.prediction.mlflow_flavour import TreePredictor
@@ -66,6 +68,49 @@ def test_numbers_in_many_forms(cells, plain):
     assert found == plain
     assert own.taken_for == "number"
     assert "2 values" in own.reason or "3 values" in own.reason
+
+
+@pytest.mark.parametrize(
+    ("cells", "plain"),
+    [
+        (("12,5", "3,25", "37.6"), ["12.5", "3.25", "37.6"]),
+        (("12.5", "3.25", "37,6", "4"), ["12.5", "3.25", "37.6", "4"]),
+        (("12,5 kg", "3,25 kg", "-0.125 kg"), ["12.5", "3.25", "-0.125"]),
+        (("12,5", "3,25", "1234.567"), ["12.5", "3.25", "1234.567"]),
+    ],
+)
+def test_both_decimal_signs_are_offered_and_read(cells, plain, tmp_path):
+    """The independent checker reads the cells in the same way."""
+    usual = "," if "," in cells[0] else "."
+    switch = f"number:{usual}/{'.' if usual == ',' else ','}"
+    with pytest.raises(DataError, match="Line .*x=" + switch):
+        reading_of(read_csv("".join(f"{c}\tb\n" for c in ("x", *cells)).encode())).ask(["x"])
+    own, found = column(*cells, kinds={"x": switch})
+    assert found == plain
+    assert (own.switch, own.words.split(" or ")[0]) == (
+        switch,
+        "numbers, decimal " + ("comma," if usual == "," else "point,"),
+    )
+    assert ColumnReading.from_json("x", own.to_json()).texts(cells[0]) == (plain[0],)
+    source = column_sources({"reading": {"columns": {"x": own.to_json()}}}, ["x"])[0]
+    assert [source.texts(cell)[0] for cell in cells] == plain
+
+
+@pytest.mark.parametrize(
+    "cells", [("12,5", "13,5", "37.6", "1.234"), ("1.234,5", "37.6"), ("12.5", "1,234,567"), ("12,5", "1.2.3", "4.5")]
+)
+def test_both_decimal_signs_are_not_offered_if_thousands_may_be_meant(cells):
+    own, _ = column(*cells)
+    assert own is None or not any("/" in choice for choice in own.choices)
+
+
+@pytest.mark.parametrize("word", ["1.234", "-12.345", "1,234.5", "1.2.3", "1.234e5"])
+def test_word_with_doubtful_sign_is_refused(word):
+    form = NumberForm(decimal=",", either=True)
+    assert form.plain(word) is None
+    record = {"taken_for": "number", "decimal": ",", "thousands": "", "either": True}
+    with pytest.raises(DataError, match="numbers in another form"):
+        column_sources({"reading": {"columns": {"x": record}}}, ["x"])[0].texts(word)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ GOAL = "positive maximise weight sensitivity specificity"
 WISH = "wish price reason"
 OPTIMUM = "objective bound proved objective_cost"
 READING = "delimiter encoding top bottom width columns given"
-READ = "taken_for reason decimal thousands unit negative form origin clock zone missing spellings ranks choices question given"
+READ = "taken_for reason decimal thousands unit negative form origin clock zone either missing spellings ranks choices question given"
 POINT = "leaves branchings coefficients correct bound proved tree"
 EVIDENCE = {
     "dynamic-programming": "cost bound depth_two_subtrees cache_entries cache_evictions", "interval-pruning": "cost bound",

@@ -29,6 +29,7 @@ TOTALS = re.compile(
     r"|total g[ée]n[ée]ral|moyenne|suma|totale",
     re.IGNORECASE,
 )
+TOTAL_WITH_FIGURE = re.compile(rf"({TOTALS.pattern})\s*([:=]|[0-9])", re.IGNORECASE)
 NOTES = re.compile(
     r"[*#©†‡(\[]|--|==|__|(source|sources|notes?|generated|exported|created|printed|report|date|page|copyright|remarks?|footnote|"
     r"legend|end of|last updated|updated|quelle|stand|anmerkung(en)?|hinweis|erstellt|seite|ende|\d+ (rows?|records?|lines?))\b",
@@ -148,7 +149,7 @@ def _is_footer(full: Sequence[str], width: int, gap: bool) -> bool:
         return True
     if len(full) > 1 or NUMBER_LIKE.fullmatch(first) or width < 2:
         return False
-    return bool(NOTES.match(full[0])) or gap
+    return bool(NOTES.match(full[0]) or TOTAL_WITH_FIGURE.match(full[0])) or gap
 
 
 def _stands_elsewhere(column: pa.Array, cell: str, before: int) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.dates import FORMATS, TIME, DateForm
-from trainer.data.parsing.numbers import DECIMALS, NEGATIVE, THOUSANDS, NumberForm
+from trainer.data.parsing.numbers import DECIMALS, NEGATIVE, THOUSANDS, NumberForm, other_sign
 from trainer.errors import DataError
 from trainer.table import ranks_in
 
@@ -83,7 +83,11 @@ class ColumnReading:
     def switch(self) -> str:
         """The value of `--kind` for this parsing."""
         if self.taken_for == NUMBER and self.number is not None:
-            return f"number:{self.number.decimal}{self.number.thousands}"
+            return (
+                either_switch(self.number.decimal)
+                if self.number.either
+                else f"number:{self.number.decimal}{self.number.thousands}"
+            )
         if self.date is not None:
             return TIME if self.date.form == TIME else f"date:{self.date.form}"
         return "text" if self.taken_for == TEXT else ""
@@ -97,6 +101,7 @@ class ColumnReading:
             record |= {"decimal": self.number.decimal, "thousands": self.number.thousands}
             record |= {"unit": self.number.unit} if self.number.unit else {}
             record |= {"negative": self.number.negative} if self.number.negative else {}
+            record |= {"either": True} if self.number.either else {}
         if self.date is not None:
             record["form"] = self.date.form
             record |= {"origin": self.date.origin} if self.date.origin else {}
@@ -105,7 +110,7 @@ class ColumnReading:
         record |= {"missing": list(self.missing)} if self.missing else {}
         record |= {"spellings": dict(self.spellings)} if self.spellings else {}
         record |= {"ranks": list(self.ranks)} if self.ranks else {}
-        record |= {"question": self.question} if self.question else {}
+        record |= {"question": self.question, "odd": list(self.odd)} if self.question else {}
         record |= {"choices": list(self.choices)} if self.choices else {}
         return record | ({"given": True} if self.given else {})
 
@@ -120,6 +125,7 @@ class ColumnReading:
                 thousands=record["thousands"],
                 unit=str(record.get("unit", "")),
                 negative=str(record.get("negative", "")),
+                either=bool(record.get("either")),
             )
         elif taken_for == DATE:
             date = DateForm(
@@ -131,6 +137,7 @@ class ColumnReading:
         bad = taken_for not in (TEXT, NUMBER, DATE, PLAIN, ASK) or (date is not None and not _is_known_date(date))
         bad = bad or (number is not None and (number.decimal not in DECIMALS or number.thousands not in THOUSANDS))
         bad = bad or (number is not None and number.negative not in NEGATIVE)
+        bad = bad or (number is not None and number.either and number.thousands != "")
         if bad or (number is not None and number.decimal == number.thousands):
             raise DataError(
                 f"The reading of column '{name}' is damaged: {str(record)[:200]}. Write the file that has it again."
@@ -147,6 +154,7 @@ class ColumnReading:
             question=str(record.get("question", "")),
             choices=tuple(str(choice) for choice in record.get("choices", ())),
             given=bool(record.get("given")),
+            odd=tuple(str(word) for word in record.get("odd", ())),
         )
 
     @cached_property
@@ -252,6 +260,11 @@ def rank_spellings(ranks: Sequence[str], words: Sequence[str]) -> dict[str, str]
     return {word: str(code + 1) for word, code in codes.items()}
 
 
+def either_switch(decimal: str) -> str:
+    """Return the value of `--kind` that reads point and comma as decimal signs, `decimal` being the usual one."""
+    return f"{NUMBER}:{decimal}/{other_sign(decimal)}"
+
+
 def kind_of(spec: str) -> tuple[str, str]:
     """Split a kind such as 'text', 'number:,.', 'date:dd/mm/yyyy', 'time' or 'ranks' at the colon; raise DataError."""
     what, _, how = spec.strip().partition(":")
@@ -261,7 +274,7 @@ def kind_of(spec: str) -> tuple[str, str]:
         what = DATE
     fine = {
         TEXT: not how,
-        NUMBER: how == "" or (how[0] in DECIMALS and how[1:] in THOUSANDS and how[:1] != how[1:]),
+        NUMBER: how in ("", ",/.", "./,") or (how[0] in DECIMALS and how[1:] in THOUSANDS and how[:1] != how[1:]),
         DATE: how in ("", *FORMATS),
         TIME: not how,
         RANKS: not how or all(word.strip() for word in how.split(BETWEEN_RANKS)),
@@ -270,7 +283,7 @@ def kind_of(spec: str) -> tuple[str, str]:
     if not fine.get(what):
         raise DataError(
             f"'{spec[:60]}' is not a kind of column: say text, number, number:, (decimal comma), number:,. (with points between "
-            f"thousands), number:., (with commas), date, time, binary, ranks (in the order that the file declares), ranks:low<mid<high, "
+            f"thousands), number:., (with commas), number:,/. (comma or point as decimal sign), date, time, binary, ranks (in the order that the file declares), ranks:low<mid<high, "
             f"or a date as one of {', '.join(FORMATS)}."
         )
     return what, how

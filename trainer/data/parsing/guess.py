@@ -25,6 +25,7 @@ from trainer.data.parsing.column import (
     RANKS,
     TEXT,
     ColumnReading,
+    either_switch,
     kind_of,
     rank_spellings,
     ranks_of,
@@ -241,6 +242,8 @@ def _numbers(words: Words, choices: ParsingChoices, how: str, *, is_chosen: bool
         return Draft(_several_units(words, parts))
     if (doubt := _doubtful_negatives(words, parts, is_chosen=bool(is_requested))) is not None:
         return Draft(doubt)
+    if "/" in how and (form := _either_form(parts, how[0])) is not None:
+        return Draft(_either_sign(words, parts, form, (*extra, *gaps)))
     ways = _possible(parts, signs, how)
     if not ways:
         return Draft(_no_common_way(words, parts, signs, how))
@@ -265,6 +268,8 @@ def _possible(parts: dict[str, NumberParts], signs: tuple[str | None, str | None
 
 def _allowed_ways(signs: tuple[str | None, str | None], how: str) -> list[Way]:
     """Return the number formats that agree with the given decimal sign and thousands separator, or with the switch `how`."""
+    if "/" in how:
+        return [(how[0], "")]
     if len(how) > 1:
         return [(how[0], how[1:])]
     decimal, thousands = (how, None) if how else signs
@@ -360,10 +365,34 @@ def _no_common_way(
     }
     allowed = _allowed_ways(signs, how)
     way = max(allowed or list(BODIES), key=lambda w: (fit[w], -list(BODIES).index(w)))
-    word = words.first([w for w, own in parts.items() if way not in ways_of(own.core)])
+    odd = [w for w, own in parts.items() if way not in ways_of(own.core)]
+    word = words.first(odd)
     form = NumberForm(decimal=way[0], thousands=way[1]).words
-    question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', which does not fit {fit[way]} other values ({form})"
-    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=bool(how))
+    do = "does" if words.rows(odd) == 1 else "do"
+    question = f"{words.where(word)}: column '{words.name}' has {quote_words(odd)}, which {do} not fit {fit[way]} other values ({form})"
+    choices: tuple[str, ...] = (TEXT,)
+    if _either_form(parts, way[0]) is not None:
+        choices = (either_switch(way[0]), TEXT)
+    return ColumnReading(
+        name=words.name, taken_for=ASK, question=question, choices=choices, given=bool(how), odd=tuple(odd)
+    )
+
+
+def _either_form(parts: dict[str, NumberParts], decimal: str) -> NumberForm | None:
+    """Return the format in which point and comma are decimal signs; None if a word does not have it."""
+    unit = next(iter(parts.values())).unit
+    form = NumberForm(decimal=decimal, unit=unit, negative=max(own.negative for own in parts.values()), either=True)
+    return None if any(form.plain(word) is None for word in parts) else form
+
+
+def _either_sign(
+    words: Words, parts: dict[str, NumberParts], form: NumberForm, missing: tuple[str, ...]
+) -> ColumnReading:
+    rows = words.rows(list(parts))
+    return ColumnReading(
+        name=words.name, taken_for=NUMBER, number=form, missing=missing, given=True, choices=(TEXT,),
+        reason=f"all {rows} values are numbers; comma and point are both decimal signs, as you said",
+    )  # fmt: skip
 
 
 # -- evidence from other columns ----------------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ def fold_characters(word: str) -> str:
     return word.translate(SPACES | SIGNS | UNSEEN).strip()
 
 
+def other_sign(decimal: str) -> str:
+    """Return the decimal sign that is not `decimal`."""
+    return "," if decimal == "." else "."
+
+
 @dataclass(frozen=True)
 class NumberParts:
     """Sign, core and unit ("" for none) of a word; `negative` is "()" for (5), "-" for 5-, "" for a sign in front or none."""
@@ -101,12 +106,17 @@ def ways_of(core: str) -> frozenset[Way]:
 
 @dataclass(frozen=True, kw_only=True)
 class NumberForm:
-    """A number format, with the unit of every number ("" for none); `negative` as in `NumberParts`."""
+    """A number format, with the unit of every number ("" for none); `negative` as in `NumberParts`.
+
+    With `either`, point and comma are both decimal signs, and `decimal` is the usual one. Then a word in which the other
+    sign could separate thousands, such as "1.234", does not have this form.
+    """
 
     decimal: str = "."
     thousands: str = ""
     unit: str = ""
     negative: str = ""
+    either: bool = False
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -115,17 +125,24 @@ class NumberForm:
     def plain(self, word: str) -> str | None:
         """Return the number with a decimal point and without unit; None if the word does not have this form."""
         parts = parts_of(word)
-        if parts is None or parts.unit != self.unit or not self._pattern.fullmatch(parts.core):
+        if parts is None or parts.unit != self.unit or parts.negative not in ("", self.negative):
             return None
-        if parts.negative not in ("", self.negative):
+        core = self._with_usual_sign(parts.core) if self.either else parts.core
+        if not self._pattern.fullmatch(core):
             return None
-        core = parts.core.replace(self.thousands, "") if self.thousands else parts.core
+        core = core.replace(self.thousands, "") if self.thousands else core
         return parts.sign + core.replace(self.decimal, ".")
+
+    def _with_usual_sign(self, core: str) -> str:
+        other = other_sign(self.decimal)
+        ways = ways_of(core)
+        return core.replace(other, self.decimal) if (other, "") in ways and (self.decimal, other) not in ways else core
 
     @property
     def words(self) -> str:
         """The form in words."""
-        parts = [f"decimal {NAMES[self.decimal]}"] if self.decimal != "." or self.thousands else []
+        parts = [f"decimal {NAMES[self.decimal]}"] if self.decimal != "." or self.thousands or self.either else []
+        parts += [f"or {NAMES[other_sign(self.decimal)]}"] if self.either else []
         parts += [f"{NAMES[self.thousands]} between thousands"] if self.thousands else []
         parts += [f"the unit {self.unit}"] if self.unit else []
         parts += [NEGATIVE[self.negative]] if self.negative else []

@@ -112,6 +112,9 @@ def reading_findings(model: dict[str, Any], lines_skipped: SkippedLines | None, 
         )
         examples += f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
         detail += f" Somebody asked that {examples} {'means' if len(values) == 1 else 'mean'} an empty cell."
+    either = [name for name, record in columns.items() if record.get("either")]
+    if either:
+        detail += f" Somebody asked to read comma and point as decimal signs in {', '.join(map(repr, either[:SHOWN]))}."
     merged = [
         (name, word, other)
         for name, column in columns.items()
@@ -200,11 +203,21 @@ def _read_number(word: str, record: dict[str, Any]) -> Sequence[str] | None:
     if power:
         mantissa = digits_text[: power.start()]
         exponent = power[0]
+    if record.get("either"):
+        mantissa = _with_usual_sign(mantissa, record["decimal"])
     integer, point, part = mantissa.partition(record["decimal"])
     digits = _integer_digits(integer, record["thousands"])
     if digits is None or not _is_digits(part, empty=bool(integer)) or (not integer and not point):
         return None
     return (sign + digits + ("." if point else "") + part + exponent,)
+
+
+def _with_usual_sign(mantissa: str, decimal: str) -> str:
+    """Return a number with the usual decimal sign in place of the other one, unless this may separate thousands."""
+    other = "," if decimal == "." else "."
+    integer, sign, part = mantissa.partition(other)
+    may_be_thousands = len(part) == 3 and 1 <= len(integer) <= 3 and integer[0] != "0"
+    return mantissa if not sign or may_be_thousands or other in part else integer + decimal + part
 
 
 def _strip_negative_mark(text: str, style: str) -> str | None:
