@@ -75,6 +75,15 @@ class ClassType(StrEnum):
     FLOAT = "float"
 
 
+FIRST_YEAR = 1800
+LAST_YEAR = 2150
+
+
+def look_like_years(low: float, high: float) -> bool:
+    """Return whether values from `low` to `high` may be years."""
+    return low.is_integer() and high.is_integer() and FIRST_YEAR <= low <= high <= LAST_YEAR
+
+
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
     """Name, kind, categories (categorical columns), missing policy and special values of a column; part of
@@ -117,6 +126,13 @@ class ColumnSchema:
         """Code of the category for empty cells; None if there is none."""
         may_be_empty = self.kind is ColumnKind.CATEGORICAL and self.answers_empty
         return self.categories.index(MISSING_CATEGORY) if may_be_empty and MISSING_CATEGORY in self.categories else None
+
+    @property
+    def names_or_years(self) -> bool:
+        """Whether its numbers are written without a sign between thousands: they name rows, or look like years."""
+        if self.names_rows is not None:
+            return True
+        return self.range is not None and look_like_years(*self.range) and self.decimals in (None, 0)
 
     def rank_word(self, value: float) -> str | None:
         """Return the word of the highest rank up to a number; None if the column has no such rank."""

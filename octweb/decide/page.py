@@ -16,7 +16,7 @@ from trainer.explain.least import ORDERS
 from trainer.explain.statistics import with_costs
 from trainer.explain.words import step_text, unasked_text, value_text
 from trainer.table import ColumnKind, ColumnSchema
-from trainer.tree.numbers import label, number_text, unit
+from trainer.tree.numbers import label, number_text, schema_number, unit
 from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 from trainer.tree.splits import Split
@@ -51,22 +51,38 @@ def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
         return head | {"trouble": record["no_flip"]}
     columns = {c.name: c for c in tree.schema}
     code = tree.classes.index(record["label"])
+    spoken = dict(zip(tree.classes, tree.class_words, strict=True))
     steps = [_step(scene, request, n, step) for n, step in enumerate(record["path"], start=1)]
     return head | {
-        "decision": record,
+        "decision": _with_class_words(record, spoken),
+        "wanted": spoken.get(head["wanted"]),
         "look": swatch(code, len(tree.classes)),
-        "legend": [{"label": c, "look": swatch(k, len(tree.classes))} for k, c in enumerate(tree.classes)][:8],
+        "legend": [{"label": c, "look": swatch(k, len(tree.classes))} for k, c in enumerate(tree.class_words)][:8],
         "steps": steps,
         "pictured": any(step["picture"] for step in steps),
         "certainty": record["certainty"],
         "shares": share_picture(record["certainty"]["training"], record["certainty"]["unseen"])
         if record["certainty"]["training"]
         else None,
-        "flips": _with_short_names([flip_view(f, columns, request.change) for f in flips_of(record)]),
+        "flips": _with_short_names(
+            [flip_view(f | {"label": spoken[f["label"]]}, columns, request.change) for f in flips_of(record)]
+        ),
         "similar": _similar(record["similar"], tree.classes),
         "units": units(scene, request, record),
         "gaps": gaps_view(record["gaps"]),
         "carried": tree_data(tree, statistics_of(scene.model, inside=scene.inside)[0]),
+    }
+
+
+def _with_class_words(record: Mapping[str, Any], spoken: Mapping[str, str]) -> dict[str, Any]:
+    """Return the record of a decision with its classes in words."""
+    reasons = record["reasons"]
+    principal = [own | {"without": spoken.get(own["without"], own["without"])} for own in reasons["principal"]]
+    return {
+        **record,
+        "label": spoken[record["label"]],
+        "actual": spoken.get(record["actual"], record["actual"]),
+        "reasons": reasons | {"principal": principal},
     }
 
 
@@ -158,6 +174,8 @@ def flip_view(
 
 
 def _with_unit(value: Any, column: ColumnSchema) -> str:
+    if isinstance(value, int | float):
+        return schema_number(column, float(value)) + unit(column)
     return value_text(value, column.name) + ("" if value is None else unit(column))
 
 

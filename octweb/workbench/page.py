@@ -78,7 +78,7 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
         page_node.chosen = chosen == page_node.name
         if v.split is None:
             page_node.label = tree.classes[v.label]
-            page_node.text = page_node.label
+            page_node.text = tree.class_words[v.label]
             page_node.share = 100 * v.counts[v.label] / total
             return page_node
         page_node.text = split_text(v.split, tree.schema)

@@ -9,6 +9,7 @@ from typing import Any
 
 from trainer.errors import ParameterError
 from trainer.tree.describe import counted_words, number_text
+from trainer.tree.nodes import class_words
 from trainer.tree.numbers import MINUS
 
 MAX_REASON_CHARACTERS = 500  # limit on the characters of a reason
@@ -28,7 +29,7 @@ def in_words(wish: str, where: Mapping[str, str] | None = None) -> str:
         "forbid": f"{place} and below: never ask {tail}",
         "avoid": f"{place}: do not ask {tail}, it may be asked below",
         "together": f"{place} and below: never part {' and '.join(tail.rsplit(' in ', 1)[-1].split('|'))} of {tail.rsplit(' in ', 1)[0]}",
-        "leaf": f"{place}: " + (f"always “{tail}”" if tail else "one answer for all rows"),
+        "leaf": f"{place}: " + (f"always “{class_words([tail])[0]}”" if tail else "one answer for all rows"),
         "depth": f"{place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",
     }.get(words[0], wish)
 

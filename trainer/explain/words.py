@@ -8,7 +8,7 @@ from typing import Any
 from trainer.errors import list_names
 from trainer.table import ColumnSchema
 from trainer.tree.describe import empty_text
-from trainer.tree.numbers import column_number, in_list, label, number_text, unit
+from trainer.tree.numbers import column_number, in_list, label, number_text, schema_number, unit
 
 MAX_RANGES = 6  # limit on the ranges of a column that a sentence lists
 
@@ -104,7 +104,7 @@ def _range_text(column: ColumnSchema, item: Mapping[str, Any]) -> str:
     if "values" in item:
         return " or ".join(map(str, item["values"]))
     ends = [
-        f"{word} {column_number(column.name, item[name])}{unit(column)}"
+        f"{word} {schema_number(column, item[name])}{unit(column)}"
         for word, name in (("above", "above"), ("up to", "at_most"))
         if item[name] is not None
     ]

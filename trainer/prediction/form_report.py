@@ -18,7 +18,7 @@ from trainer.data.reader import UNKNOWN_CODE, outside_words
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
 from trainer.tree.nodes import Tree
-from trainer.tree.numbers import column_number
+from trainer.tree.numbers import schema_number
 
 FEWEST_ROWS = 20  # in a call with fewer rows, columns are not judged
 EXAMPLES = 3  # number of unknown categories that a warning names
@@ -107,7 +107,7 @@ def _far_outside(column: ColumnSchema, values: FloatArray) -> list[str]:
         beyond[np.isin(values, column.special)] = np.nan
     if not (beyond > RANGE_MARGIN * (high - low)).any():
         return []
-    farthest = column_number(column.name, float(values[np.nanargmax(beyond)]))
+    farthest = schema_number(column, float(values[np.nanargmax(beyond)]))
     return [f"{outside_words(column, int((beyond > 0).sum())).rstrip('.')}; the farthest is {farthest}."]
 
 

@@ -137,7 +137,7 @@ def headline(tree: Tree, v: Node) -> str:
     str
     """
     if v.split is None:
-        return tree.classes[v.label]
+        return tree.class_words[v.label]
     words = v.split.brief(tree.schema)
     return words if v.split.many else f"{words}?"
 
@@ -159,9 +159,9 @@ def leaf_text(tree: Tree, leaf: Node, unit: str = "") -> str:
     """
     unit = unit or tree.count_unit
     if unit == "of weight":
-        return f"{tree.classes[leaf.label]} (weight {leaf.counts[leaf.label]:,} of {leaf.rows:,})"
+        return f"{tree.class_words[leaf.label]} (weight {leaf.counts[leaf.label]:,} of {leaf.rows:,})"
     rows = "1 row" if leaf.rows == 1 and unit == "rows" else f"{leaf.rows:,} {unit}"
-    return f"{tree.classes[leaf.label]} ({leaf.counts[leaf.label]:,} of {rows})"
+    return f"{tree.class_words[leaf.label]} ({leaf.counts[leaf.label]:,} of {rows})"
 
 
 def empty_text(names: Sequence[str], answer: str) -> str:

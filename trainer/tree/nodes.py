@@ -77,6 +77,21 @@ class Node:
         return self.impurity - self.impurity_bound <= ROUNDING * max(1, self.rows)
 
 
+def class_words(classes: Sequence[str]) -> tuple[str, ...]:
+    """Return the classes as they are written beside answers to questions: "class yes" if one is called like an answer.
+
+    Parameters
+    ----------
+    classes : sequence of str
+
+    Returns
+    -------
+    tuple of str
+    """
+    like_answers = any(name.strip().lower() in ("yes", "no") for name in classes)
+    return tuple(f"class {name}" if like_answers else name for name in classes)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Tree:
     """A binary classification tree over the columns of `schema` that predicts one of `classes`.
@@ -106,6 +121,11 @@ class Tree:
         empty = counts.sum(axis=1) == 0
         counts[empty, self.labels[empty]] = 1.0
         return counts / counts.sum(axis=1, keepdims=True)
+
+    @cached_property
+    def class_words(self) -> tuple[str, ...]:
+        """The classes as they are written beside answers to questions: "class yes" if one is called like an answer."""
+        return class_words(self.classes)
 
     def counted(self, n: int) -> str:
         """Return a count of its nodes with its unit: "1 row", "2,048 rows", "2,048 of weight"."""

@@ -92,16 +92,24 @@ def read_number(text: str) -> float:
     return {"∞": math.inf, "-∞": -math.inf}[plain] if "∞" in plain else float(plain)
 
 
-def column_number(name: str, value: float) -> str:
-    """Write a value of a column with every digit; a year, recognised by the column's name, has no comma: "2024.5"."""
+def column_number(name: str, value: float, *, plain: bool = False) -> str:
+    """Write a value of a column with every digit.
+
+    A year, recognised by the column's name, has no comma: "2024.5". With `plain`, no value has one.
+    """
     text = number_text(value, full=True)
-    return text.replace(",", "") if YEARS[0] <= value < YEARS[1] and YEAR.search(name) else text
+    return text.replace(",", "") if plain or (YEARS[0] <= value < YEARS[1] and YEAR.search(name)) else text
+
+
+def schema_number(column: ColumnSchema, value: float) -> str:
+    """Write a value of a column with every digit; years and numbers that name rows have no comma."""
+    return column_number(column.name, value, plain=column.names_or_years)
 
 
 def column_value(column: ColumnSchema, value: float) -> str:
     """Write a value of a numeric column: the word of a rank, or the number with every digit."""
     word = column.rank_word(value) if value.is_integer() else None
-    return column_number(column.name, value) if word is None else word
+    return schema_number(column, value) if word is None else word
 
 
 def shortest_between(low: float, high: float) -> float:

@@ -18,6 +18,7 @@ from octweb.core.methods import title_of
 from octweb.core.names import split_name
 from octweb.core.navigation import places
 from octweb.core.words import sentence
+from trainer.table import look_like_years
 from trainer.training import claims
 from trainer.tree.describe import number_text
 from trainer.tree.numbers import column_number, duration_text, points_text
@@ -62,16 +63,18 @@ def significant(value: Any, digits: int = 4) -> str:
 
 
 @register.filter
-def of_column(value: Any, name: str) -> str:
-    """Format a value of a column with three significant digits. Years keep all digits."""
-    year = column_number(name, float(value))
+def of_column(value: Any, column: Mapping[str, Any]) -> str:
+    """Format a value of a profiled column with three significant digits. Years keep all digits."""
+    year = exact(value, column)
     return year if year != number_text(float(value), full=True) else number_text(float(value))
 
 
 @register.filter
-def exact(value: Any, name: str = "") -> str:
-    """Format a number with all digits, like a threshold of the column `name`."""
-    return column_number(name, float(value))
+def exact(value: Any, column: Mapping[str, Any]) -> str:
+    """Format a number with all digits, like a threshold of the profiled column."""
+    ends = column["minimum"], column["maximum"]
+    plain = None not in ends and look_like_years(*map(float, ends))
+    return column_number(column["name"], float(value), plain=plain)
 
 
 @register.filter

@@ -32,6 +32,7 @@ class CutCosts:
     # rows that go left if no row with a value does: the rows with an empty cell, if the split sends them left
     least: int = 0
     ranks: tuple[str, ...] = ()  # words of the ranks 1, 2, 3, if the column has ranks
+    plain: bool = False  # whether thresholds have no sign between thousands, as years
 
     def cut(self, place: int) -> float:
         """Return the shortest decimal in the interval of entry `place`, or the tree's threshold if the interval contains it."""
@@ -46,7 +47,11 @@ class CutCosts:
     def text(self, threshold: float) -> str:
         """Return a threshold as text: the word of the highest rank below it, or the number."""
         place = int(threshold)
-        return self.ranks[place - 1] if 1 <= place <= len(self.ranks) else column_number(self.column, threshold)
+        return (
+            self.ranks[place - 1]
+            if 1 <= place <= len(self.ranks)
+            else column_number(self.column, threshold, plain=self.plain)
+        )
 
     @property
     def cuts(self) -> list[float]:
@@ -121,6 +126,7 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
         least=least,
         rows=len(x),
         ranks=tree.schema[feature].ranks,
+        plain=tree.schema[feature].names_or_years,
     )
 
 

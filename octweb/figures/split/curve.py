@@ -144,6 +144,6 @@ def _meta(costs: CutCosts) -> dict[str, Any]:
     meta = {
         name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "least", "rows")
     }
-    year = "," not in column_number(costs.column, 2000.0)
+    year = "," not in column_number(costs.column, 2000.0, plain=costs.plain)
     words = {"lowest": lowest_words(costs), "ranks": list(costs.ranks)}
     return {"kind": "threshold", "cuts": costs.cuts, **lists, **meta, **words, "year": year}

@@ -14,7 +14,7 @@ from trainer.training import single_leaf
 from trainer.tree.describe import counted_words, headline, is_weighted, number_text, split_text
 from trainer.tree.idle import idle_questions
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.numbers import column_number
+from trainer.tree.numbers import schema_number
 from trainer.tree.render.layout import CARD_NAME, leaves_below
 from trainer.tree.render.names import short_names
 from trainer.tree.render.outline import class_bar
@@ -87,7 +87,7 @@ def _tests(scene: ModelScene) -> dict[str, str]:
         return {"yes": "", "no": ""}
     column = scene.tree.schema[cut[0]]
     word = column.rank_word(cut[1])
-    threshold = column_number(column.name, cut[1])
+    threshold = schema_number(column, cut[1])
     tests = {"yes": f"≤\u00a0{threshold}", "no": f">\u00a0{threshold}"}
     if word is not None:
         tests = {"yes": f"at most {word}", "no": f"above {word}"}
@@ -103,8 +103,8 @@ def _side(scene: ModelScene, answer: str, test: str, child: Node) -> dict[str, A
         "test": test,
         "id": child.id,
         "rows": child.rows,
-        "label": short_names(scene.tree.classes, LABEL)[child.label],
-        "full": scene.tree.classes[child.label],
+        "label": short_names(scene.tree.class_words, LABEL)[child.label],
+        "full": scene.tree.class_words[child.label],
         "look": swatch(child.label, len(scene.tree.classes)),
         "share": child.counts[child.label] / child.rows if child.rows else None,
         "unseen": right / n if n else None,
@@ -148,7 +148,7 @@ def leaves_under(scene: ModelScene) -> list[dict[str, Any]]:
         leaves.append(
             {
                 "id": leaf.id,
-                "label": tree.classes[leaf.label],
+                "label": tree.class_words[leaf.label],
                 "look": swatch(leaf.label, len(tree.classes)),
                 "rows": leaf.rows,
                 "share": leaf.counts[leaf.label] / leaf.rows if leaf.rows else None,

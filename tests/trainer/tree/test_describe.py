@@ -12,7 +12,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.random_trees import cells, naive_left, random_tree
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide, MissingPolicy, RowNaming
 from trainer.tree.describe import number_text, path_in_words, rules_text, split_text
 from trainer.tree.export.code import to_python, to_sql
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
@@ -252,3 +252,28 @@ def test_code_for_impossible_names_or_deep_trees_is_refused():
     for write in (to_python, to_sql):
         with pytest.raises(DataError, match="depth"):
             write(deep)
+
+
+def test_classes_called_like_answers_are_told_from_them():
+    draft = DraftBranch(split=Threshold(feature=0, threshold=75.0), left=DraftLeaf(), right=DraftLeaf())
+    matrix = np.array([[70.0, 0, 0, 0], [80.0, 0, 0, 0], [90.0, 0, 0, 0]])
+    tree = grow(draft, matrix, np.array([1, 0, 0], np.int32), schema=PLAIN, classes=("no", "yes"))
+    assert rules_text(tree).splitlines()[1:] == ["  yes: class yes (1 of 1 row)", "  no: class no (2 of 2 rows)"]
+    assert [child["node"]["label"] for child in tree_outline(tree)["children"]] == ["class yes", "class no"]
+    assert replace(tree, classes=("no", "maybe")).class_words == ("class no", "class maybe")
+    assert replace(tree, classes=("ill", "well")).class_words == ("ill", "well")
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "text"),
+    [
+        ("built", {"range": (1988.0, 2023.0), "decimals": 0}, "built ≤ 2000.5"),
+        ("built", {"range": (1988.0, 2223.0), "decimals": 0}, "built ≤ 2,000.5"),
+        ("built", {"range": (1988.5, 2023.0), "decimals": 1}, "built ≤ 2,000.5"),
+        ("number", {"names_rows": RowNaming.LIKELY}, "number ≤ 2000.5"),
+        ("built", {}, "built ≤ 2,000.5"),
+    ],
+)
+def test_years_and_names_of_rows_have_no_comma(name, facts, text):
+    column = ColumnSchema(name=name, kind=ColumnKind.NUMERIC, **facts)
+    assert split_text(Threshold(feature=0, threshold=2000.5), (column,)) == text

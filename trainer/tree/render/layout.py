@@ -229,7 +229,7 @@ def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:
             waiting += [(v.right, depth + 1), (v.left, depth + 1)]
     ends = sum(tree.nodes[i].is_leaf or i in closed for i in level)
     full = ends <= FULL_TO
-    names = max(text_width(brief.classes[tree.nodes[i].label], FONT) for i in range(len(tree.nodes)))
+    names = max(text_width(brief.class_words[tree.nodes[i].label], FONT) for i in range(len(tree.nodes)))
     stacked = not full or names > LEAF - 2 * PAD - SWATCH - 5 - text_width("100.0\u202f%", FONT)
     level = dict(sorted(level.items()))
     plan = _Plan(tree=tree, closed=closed & level.keys(), full=full, stacked=stacked, level=level)

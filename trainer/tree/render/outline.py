@@ -22,7 +22,11 @@ def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
     }
     if v.split is None:
         share = v.counts[v.label] / v.rows if v.rows else None
-        return record | {"label": tree.classes[v.label], "colour": swatch(v.label, len(tree.classes)), "share": share}
+        return record | {
+            "label": tree.class_words[v.label],
+            "colour": swatch(v.label, len(tree.classes)),
+            "share": share,
+        }
     record["rule"] = v.split.brief(tree.schema) + ("" if v.split.many else "?") + v.split.empty_note()
     record["children"] = [
         {"answer": "yes", "node": tree_outline(tree, v.left)},

@@ -137,7 +137,7 @@ def _card(placed: PlacedBoxes, box: Box, number: int) -> str:
         f'<rect x="{box.left:.1f}" y="{box.top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="6" fill="{LIGHT["card"]}" stroke="{edge}"/>',
     ]
     if v.is_leaf:
-        name = fit(brief.classes[v.label], box.inner - 14, FONT)
+        name = fit(brief.class_words[v.label], box.inner - 14, FONT)
         fill = colour(v.label, len(brief.classes))
         out.append(f'<rect x="{left:.1f}" y="{top - 9:.1f}" width="10" height="10" rx="2" fill="{fill}"/>')
         out.append(_text(left + 14, top, name, bold=True))

@@ -128,12 +128,12 @@ def _leaf_words(words: _Text, placed: PlacedBoxes, box: Box, unseen: Unseen) -> 
 
 def _class_name(placed: PlacedBoxes, label: int, room: float) -> str:
     """Return a class name that fits into `room`; parts that it shares with others go first ("…10" of "species 10")."""
-    name = placed.brief.classes[label]
+    name = placed.brief.class_words[label]
     for length in range(CLASS_NAME, 2, -1):
         if text_width(name, FONT) <= room:
             return name
-        name = _names(placed.tree.classes, length)[label]
-    return fit(placed.brief.classes[label], room, FONT)
+        name = _names(placed.tree.class_words, length)[label]
+    return fit(placed.brief.class_words[label], room, FONT)
 
 
 @functools.lru_cache(maxsize=64)  # all leaves of a tree need the same names

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.table import ColumnSchema, EmptySide
-from trainer.tree.numbers import column_number, column_value, decimal_text, in_list, label, number_text, unit
+from trainer.tree.numbers import column_value, decimal_text, in_list, label, number_text, schema_number, unit
 from trainer.tree.splits.base import (
     BETWEEN,
     Condition,
@@ -84,8 +84,8 @@ class Interval(NumericSplit):
 
     def text(self, schema: Schema, most: int | None = None) -> str:
         column = schema[self.feature]
-        low = column_number(column.name, self.low)
-        high = column_number(column.name, self.high)
+        low = schema_number(column, self.low)
+        high = schema_number(column, self.high)
         name = label(column.name)
         words = f"{unit(column)}{self.empty_words()}"
         if column.ranks and not (math.isinf(self.low) and math.isinf(self.high)):
@@ -103,8 +103,8 @@ class Interval(NumericSplit):
     def _ranks_text(self, column: ColumnSchema) -> str:
         lowest = column.rank_word(max(math.floor(max(self.low, 0.0)) + 1, 1))
         highest = column.rank_word(min(self.high, float(len(column.ranks))))
-        low = in_list(lowest or column_number(column.name, self.low))
-        high = in_list(highest or column_number(column.name, self.high))
+        low = in_list(lowest or schema_number(column, self.low))
+        high = in_list(highest or schema_number(column, self.high))
         if math.isinf(self.high):
             return f"at least {low}"
         return f"at most {high}" if math.isinf(self.low) else f"{low} to {high}"

@@ -12,7 +12,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.table import ColumnKind
-from trainer.tree.numbers import column_number, label
+from trainer.tree.numbers import label, schema_number
 from trainer.tree.splits.base import (
     EMPTY,
     IS_EMPTY,
@@ -78,7 +78,7 @@ class Missing(Split):
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
         value = float(row[self.feature])
-        return "empty" if np.isnan(value) else column_number(schema[self.feature].name, value)
+        return "empty" if np.isnan(value) else schema_number(schema[self.feature], value)
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         name = schema[self.feature].name

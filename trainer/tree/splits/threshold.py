@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.table import ColumnKind, EmptySide
-from trainer.tree.numbers import column_number, column_value, decimal_text, in_list, label, shortest_between, unit
+from trainer.tree.numbers import column_value, decimal_text, in_list, label, schema_number, shortest_between, unit
 from trainer.tree.splits.base import (
     BELOW,
     Condition,
@@ -71,7 +71,7 @@ class Threshold(NumericSplit):
             return f"{label(column.name)} is 0{self.empty_words()}"
         if (word := column.rank_word(self.threshold)) is not None:
             return f"{label(column.name)} is at most {in_list(word)}{self.empty_words()}"
-        return f"{label(column.name)} ≤ {column_number(column.name, self.threshold)}{unit(column)}{self.empty_words()}"
+        return f"{label(column.name)} ≤ {schema_number(column, self.threshold)}{unit(column)}{self.empty_words()}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
         return column_value(schema[self.feature], float(row[self.feature]))
