@@ -14,6 +14,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistState, ReviewedModel
 
 KEY = "checked"
+PENDING = "The check is under way."
 WORDS: dict[str, tuple[ChecklistState, str]] = {
     "proved": ("holds", "It counted every number again, and showed again that no tree of the stated scope is better."),
     "refuted": ("open", "It found something in the model file that is not true."),
@@ -33,7 +34,9 @@ def read_item(reviewed: ReviewedModel) -> ChecklistItem:
     """Return the checklist item on the independent check of a model."""
     model = reviewed.model
     state, sentence = _finding(model)
-    return ChecklistItem(key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof")
+    return ChecklistItem(
+        key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof", pending=sentence == PENDING
+    )
 
 
 def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
@@ -54,4 +57,4 @@ def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
         return "open", f"The check failed: {job.error}"
     if job.status == RunStatus.CANCELLED:
         return "cannot be said", "The check was stopped before it ended. Start it again under “Proof & dossier”."
-    return "cannot be said", "The check is under way. Open this page again in a moment."
+    return "cannot be said", PENDING

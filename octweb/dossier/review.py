@@ -16,6 +16,7 @@ from octweb.registry.review.checklist import TITLES, ChecklistItem, ChecklistSta
 from trainer.errors import list_names
 
 KEY = "dossier"
+PENDING = "The dossier is being made."
 
 
 def start_dossier(model: TreeModel) -> None:
@@ -51,7 +52,9 @@ def unwritten_sentences(model: TreeModel) -> list[str]:
 def read_item(reviewed: ReviewedModel) -> ChecklistItem:
     """Return the checklist item: whether a dossier exists, and which texts are missing."""
     state, sentence = _finding(reviewed.model)
-    return ChecklistItem(key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof")
+    return ChecklistItem(
+        key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof", pending=sentence == PENDING
+    )
 
 
 def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
@@ -64,7 +67,7 @@ def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
     if job is not None and job.status == RunStatus.FAILED:
         return "open", f"The dossier could not be made: {job.error}"
     if job is not None and job.status != RunStatus.CANCELLED:
-        return "cannot be said", "The dossier is being made. Open this page again in a moment."
+        return "cannot be said", PENDING
     if reason := actions.absence_words(model):
         return "cannot be said", reason
     return "open", "No dossier was made. Make one under “Proof & dossier”."

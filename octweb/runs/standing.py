@@ -13,7 +13,7 @@ from trainer.certificate import Guarantee
 from trainer.goal import balances_classes, count_goal
 from trainer.methods.base import AUTO, Method, stated_penalty
 from trainer.training.claims import parts_claim
-from trainer.tree.numbers import THIN, count_words, points_text
+from trainer.tree.numbers import THIN, count_words, number_text, points_text
 
 PROVED = 1e-9  # bound and objective that differ by less count as equal
 ROUNDING = 1e-6  # rows by which rounding can change the difference between two objectives
@@ -52,6 +52,9 @@ def _sentences(run: TrainingRun, method: Method, facts: Mapping[str, Any], *, ro
         right = (
             f"Right for {points_text(int(facts['correct']) / rows)}{THIN}% of the weight of the training rows{size}."
         )
+    if facts.get("cost_per_row") is not None:
+        cost = f"{number_text(float(facts['cost_per_row']))} {facts.get('cost_unit') or ''}".strip()
+        right = f"Its answers cost {cost} for each training row{size}."
     if method.guarantee is Guarantee.SPLITS:
         parts = parts_claim({**facts, "guarantee": method.guarantee})
         if parts is None or parts.proved == parts.total:

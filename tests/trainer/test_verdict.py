@@ -11,7 +11,7 @@ import pytest
 
 from trainer import Tree
 from trainer.data.problem import Problem
-from trainer.evaluate.verdict import PROOF_WORDS, Kind, base_rate, read_verdict
+from trainer.evaluate.verdict import PROOF_WORDS, Kind, base_rate, leaking_column, read_verdict
 from trainer.sklearn_api.estimators import make_classifier
 from trainer.table import ColumnKind, ColumnSchema, Labels, numeric_table
 from trainer.training.run import TrainRequest, train
@@ -76,6 +76,18 @@ def with_single_question(correct: int) -> ModelFile:
     return replace(found, tree=tree_from_json(nodes, schema=SCHEMA, classes=("a", "b")))
 
 
+def with_leak(test: list[list[int]], **more: Any) -> ModelFile:
+    """Return a model whose two questions about age alone give the class of 99 of 100 training rows."""
+    nodes: list[dict[str, Any]] = [
+        {"id": 0, "counts": [60, 40], "split": {"kind": "threshold", "feature": "age", "threshold": 1.0}, "left": 1, "right": 2},
+        {"id": 1, "counts": [55, 0], "class": "a"},
+        {"id": 2, "counts": [5, 40], "split": {"kind": "threshold", "feature": "age", "threshold": 2.0}, "left": 3, "right": 4},
+        {"id": 3, "counts": [1, 40], "class": "b"},
+        {"id": 4, "counts": [4, 0], "class": "a"},
+    ]  # fmt: skip
+    return replace(model(test, **more), tree=tree_from_json(nodes, schema=SCHEMA, classes=("a", "b")))
+
+
 def with_costs(cost: float) -> ModelFile:
     found = model([[27, 3], [2, 18]], certificate=OPTIMAL | {"costs": COSTS})
     test = found.metrics["test"] | {"cost": cost, "constant_cost": 40.0}
@@ -111,6 +123,7 @@ def test_tree_no_better_on_training_rows_is_reported(more: dict[str, Any], kind:
         (model([[20, 10], [8, 12]], parameters={"class_weight": "balanced"}), "other_aim", "all classes alike", {}),
         (model([[20, 10], [8, 12]], parameters={"recall": "b: 0.5"}), "other_aim", "trained for something else: recall of b ≥ 0.5", {}),
         (model([[27, 3], [2, 18]], certificate=OPTIMAL | {"status": "time_limit", "bound": 0.95, "gap": 0.05}), "open", "A better tree may exist", {}),
+        (with_leak([[30, 0], [1, 19]]), "leak", "“age” alone gives the class of 99.0\u202f% of its training rows", {}),
         (with_single_question(45), "single", "One question does as well: the best one alone is right for 90.0\u202f%", {"depth": 1}),
         (with_single_question(44), "good", "90.0\u202f% of new rows", {}),
         (with_costs(40.0), "worse", "cost 0.8\u202fEUR for each new row; always answering “a” costs 0.8\u202fEUR", {"depth": 2}),
@@ -122,7 +135,7 @@ def test_verdict_of_each_branch(given: ModelFile, kind: str, words: str, setting
     assert (verdict.kind, verdict.settings) == (kind, settings)
     assert words in verdict.sentence
     assert verdict.good == (kind == "good")
-    assert (PROOF_WORDS in verdict.sentence) == (kind in ("other_aim", "worse", "chance", "single", "noise"))
+    assert (PROOF_WORDS in verdict.sentence) == (kind in ("other_aim", "worse", "chance", "leak", "single", "noise"))
 
 
 @pytest.mark.parametrize(
@@ -278,6 +291,12 @@ def test_chosen_leaf_asks_for_columns_after_larger_trees() -> None:
     assert "leaf penalty" in read_verdict(given).next
     assert "Add columns" in read_verdict(replace(given, sizes=sized(1, 1, 2, 3))).next
     assert "leaf penalty" in read_verdict(replace(given, sizes=sized(1, 1))).next
+
+
+def test_leak_replaces_the_next_step() -> None:
+    assert read_verdict(with_leak([[30, 0], [1, 19]])).next.startswith("Look at “age”: was it known before")
+    assert read_verdict(with_leak([[10, 20], [10, 10]])).kind == "worse"
+    assert leaking_column(with_single_question(45).tree) == ""
 
 
 def test_every_kind_is_documented() -> None:

@@ -484,11 +484,26 @@ def _mostly_dates(words: Sequence[str], form: str) -> bool:
     return bool(words) and 2 * sum(moment_of(word, form) is not None for word in words) > len(words)
 
 
+def required_leak_share(baseline: float) -> float:
+    """Return the share of rows that a column alone must classify correctly to count as a leak.
+
+    Parameters
+    ----------
+    baseline : float
+        The share of the most frequent class.
+
+    Returns
+    -------
+    float
+    """
+    return max(LEAK_SHARE, 1 - LEAK_RATIO * (1 - baseline))
+
+
 def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFinding]:
     n = len(table)
     if n < FEWEST_ROWS:
         return
-    required_share = max(LEAK_SHARE, 1 - LEAK_RATIO * (1 - profile.baseline))
+    required_share = required_leak_share(profile.baseline)
     dates = _dates_of_parts(table)
     reported: set[str] = set()
     for column, column_profile in zip(table.columns, profile.columns, strict=True):

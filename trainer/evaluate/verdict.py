@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trainer.constraints import CONSTRAINTS
+from trainer.data.inspection import required_leak_share
 from trainer.evaluate.intervals import mcnemar
 from trainer.methods.base import Settings
 from trainer.training import single_leaf
@@ -29,8 +30,8 @@ MOST_PENALTY = 0.999  # largest leaf penalty that the methods accept
 # follows a doubt about a tree that is proved optimal
 PROOF_WORDS = "The proof is about its training rows, not about new ones."
 
-Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "single", "noise", "open", "good"]
-_DOUBTED = ("other_aim", "worse", "chance", "single", "noise")
+Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "leak", "single", "noise", "open", "good"]
+_DOUBTED = ("other_aim", "worse", "chance", "leak", "single", "noise")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,9 +227,14 @@ def read_verdict(model: ModelFile) -> TreeVerdict:
         The first branch of docs/verdict.md that holds.
     """
     finding = _judge(model)
+    column = leaking_column(model.tree)
+    if column and finding.kind in ("unknown", "single", "noise", "open", "good"):
+        finding = _Finding("leak", f"{finding.sentence} {_leak_words(model.tree, column)}", "leak")
     step = _after_choice(model, finding.step)
     settings = _SETTINGS[step](model.parameters) if step in _SETTINGS else {}
     words = _STEPS[step]
+    if finding.kind == "leak":
+        words = f"Look at “{column}”: was it known before the outcome? If not, leave it out."
     if settings:
         examples = " and ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
         words = f"{words.removesuffix('.')}, for example {examples}."
@@ -239,6 +245,48 @@ def read_verdict(model: ModelFile) -> TreeVerdict:
     if finding.kind in _DOUBTED and not on_training_rows and read_claim(model.certificate).proved_optimal:
         sentence = f"{sentence} {PROOF_WORDS}"
     return TreeVerdict(kind=finding.kind, sentence=sentence, next=words, settings=settings, base_rate=rate)
+
+
+def leaking_column(tree: Tree) -> str:
+    """Return the column of the first question if it alone gives the class of nearly all training rows; else "".
+
+    Parameters
+    ----------
+    tree : Tree
+        Its questions from the first one on count as long as they ask this column alone.
+
+    Returns
+    -------
+    str
+        A name, or "" if no column alone reaches the share of `required_leak_share`.
+    """
+    root = tree.nodes[0]
+    if root.split is None or not root.rows or len(root.split.used) != 1:
+        return ""
+    baseline = max(root.counts) / root.rows
+    right = sum(max(tree.nodes[node].counts) for node in _ends_of_column(tree))
+    return tree.schema[root.split.used[0]].name if right >= required_leak_share(baseline) * root.rows else ""
+
+
+def _ends_of_column(tree: Tree) -> list[int]:
+    """Return the nodes below the root at which its column is no longer the only one that was asked."""
+    root = tree.nodes[0]
+    assert root.split is not None
+    ends = []
+    waiting = [0]
+    while waiting:
+        v = tree.nodes[waiting.pop()]
+        if v.split is None or v.split.used != root.split.used:
+            ends.append(v.id)
+        else:
+            waiting += [v.left, v.right]
+    return ends
+
+
+def _leak_words(tree: Tree, column: str) -> str:
+    right = sum(max(tree.nodes[node].counts) for node in _ends_of_column(tree))
+    share = points_text(right / tree.nodes[0].rows)
+    return f"“{column}” alone gives the class of {share}{THIN}% of its training rows, so it may have been known only after the outcome."
 
 
 def summary_members(model: ModelFile) -> dict[str, Any]:
@@ -303,6 +351,7 @@ _STEPS = {
     "rows": FOLDS_ADVICE,
     "more_rows": "Add rows, or columns that tell the classes apart.",
     "classes": "Look at the mistakes of each class.",
+    "leak": "Look at the column of the first question.",
     "time": "Give the search more time.",
 }
 _SETTINGS = {"less": _less, "one": _one, "more": _more}

@@ -438,7 +438,7 @@ def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     gap = certificate.get("gap")
     others = "tree that was searched" + (" and keeps the wishes" if certificate.get("wishes") else "")
     counts_costs = bool(certificate.get("costs")) or "cost" in certificate
-    better = "costs less" if counts_costs else "has a better objective"
+    better = "costs less" if counts_costs else _better_words(certificate)
     if guarantee is None:
         return "heuristic", NOTHING, "the file states nothing about how good the tree is"
     if guarantee != Guarantee.TREE:
@@ -455,6 +455,15 @@ def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     bound = certificate.get("bound")
     bound_text = "the bound" if bound is None else number_text(float(bound), 6)
     return "gap", gap_words(gap), f"no {others} has an objective above {bound_text} on the training rows"
+
+
+def _better_words(certificate: Mapping[str, Any]) -> str:
+    """Return what no other tree does: get more rows right, if only rows and leaves count, else have a better objective."""
+    others = ("goal", "weights", "class_weights", "coefficient_penalty", "column_prices")
+    if "leaf_penalty" not in certificate or any(certificate.get(name) for name in others):
+        return "has a better objective"
+    priced = str(certificate["leaf_penalty"] or "0") != "0"
+    return "gets more rows right" + (" without more leaves" if priced else "")
 
 
 def _least_words(certificate: Mapping[str, Any]) -> str:

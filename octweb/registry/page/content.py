@@ -93,6 +93,7 @@ def _cost_facts(file: ModelFile) -> list[dict[str, Any]]:
         facts.append(
             {
                 "title": f"Cost per {name} {row}",
+                "row": row,
                 "cost": None if rate is None else rate.words(rate.tree),
                 "interval": " to ".join(number_text(end) for end in ends),
                 "answer": None if rate is None else rate.answer,

@@ -28,13 +28,14 @@ MAX_QUOTED_CHARACTERS = 300  # maximum characters of a quoted note
 
 @dataclass(frozen=True, kw_only=True)
 class ChecklistItem:
-    """An item of the checklist. `part` names the part of the pages with details."""
+    """An item of the checklist. `part` names the part of the pages with details; `pending`: a job will decide it."""
 
     key: str
     title: str
     state: ChecklistState
     sentence: str
     part: str = ""
+    pending: bool = False
 
     def to_json(self) -> dict[str, str]:
         """Return the record for the API."""
@@ -116,7 +117,7 @@ def _better(reviewed: ReviewedModel) -> ChecklistItem:
         return _make_item("better", "cannot be said", "The model file is damaged.")
     if verdict.kind == "unknown":
         return _make_item("better", "cannot be said", verdict.sentence)
-    speaks_against = verdict.no_better or verdict.kind == "other_aim"
+    speaks_against = verdict.no_better or verdict.kind in ("other_aim", "leak")
     return _make_item("better", "open" if speaks_against else "holds", verdict.sentence, "performance")
 
 

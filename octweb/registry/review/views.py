@@ -70,6 +70,7 @@ def _render_review(
         "difference": reviewed.difference,
         "items": items,
         "open_items": sum(item.state == "open" for item in items),
+        "is_pending": any(item.pending for item in items),
         "first_approvals": actions.approvals(model),
         "recordings": Recording.choices,
         "site_days": settings.RECORD_KEEP_DAYS,

@@ -14,6 +14,7 @@ from octweb.registry import hooks
 from octweb.registry.document import claims
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
+from octweb.registry.page.content import facts
 from trainer.evaluate.verdict import FOLDS_ADVICE, BaseRate, TreeVerdict
 
 register = template.Library()
@@ -37,6 +38,16 @@ def claims_of(model: TreeModel) -> list[dict[str, Any]]:
 def verdict_of(model: TreeModel) -> TreeVerdict | None:
     """Compare the model with a constant answer. None for a damaged document."""
     return claims.verdict_of(model)
+
+
+@register.simple_tag
+def costs_of(model: TreeModel) -> dict[str, Any] | None:
+    """Return what the answers cost per unseen and per training row. None if the training minimised no costs."""
+    try:
+        found = facts(model)["cost"]
+    except DamagedDocument:
+        return None
+    return None if found is None else dict(zip(("unseen", "training"), found, strict=True))
 
 
 @register.simple_tag

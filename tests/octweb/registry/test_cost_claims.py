@@ -84,6 +84,19 @@ def test_head_of_page_says_costs_and_not_accuracy(model, document, client, owner
     assert "Accuracy on unseen rows" not in text
 
 
+@pytest.mark.parametrize("place", ["list", "home", "waiting", "history", "review", "side by side"])
+def test_lists_say_costs_and_not_accuracy(place, model, document, dataset, owner, client, staff):  # noqa: F811
+    other = actions.register(owner=owner, document=document, dataset=dataset, title="Same")
+    actions.ask_for_approval(model, by=model.owner)
+    client.force_login(staff if place == "waiting" else owner)
+    address = {"side by side": f"/models/compare/?models={model.pk}&models={other.pk}"} | PAGES
+    text = visible(client.get(address[place].format(pk=model.pk)).content.decode()).replace("\u202f", " ")
+    test = document["metrics"]["test"]
+    per_row = number_text(test["cost_per_row"])
+    assert f"Cost per unseen row {per_row} EUR" in text if place == "review" else f"{per_row} EUR a row" in text
+    assert f"{100 * test['accuracy']:.1f} %" not in text
+
+
 def test_comparison_ranks_by_cost_if_all_trees_have_the_same(model, document, owner, dataset, client):  # noqa: F811
     dearer = json.loads(json.dumps(document))
     test = dearer["metrics"]["test"]
