@@ -1,8 +1,8 @@
 """Define columns, tables and labels, with the schemas of model files.
 
-A column is stored as one float64 array. Numeric and binary columns hold their values. Categorical columns hold the code of the
-category, an index into `categories`, as a float. NaN means missing. So a whole table is one matrix that the prediction kernel
-reads.
+A column is one array of numbers. Numeric and binary columns hold their values. Categorical columns hold the code of the
+category, an index into `categories`. NaN means missing. Columns of small whole numbers are stored in bytes, all others as
+float64. So a whole table is one matrix that the prediction kernel reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.dtypes import BoolArray, CodeArray, FloatArray
+from trainer.dtypes import BIT, BitArray, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError
 
 MISSING_CATEGORY = "(missing)"
@@ -248,10 +248,16 @@ def with_ranks(schema: Sequence[ColumnSchema], reading: Mapping[str, Any] | None
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column: its schema and `values`, float64 of shape (n,), NaN where missing."""
+    """A column: its schema and its stored `cells`, shape (n,).
+
+    Cells are float64 with NaN where missing, or uint8 (see `narrow`). To read all of them as numbers, use `values`.
+    """
 
     schema: ColumnSchema
-    values: FloatArray
+    cells: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.cells)
 
     @property
     def name(self) -> str:
@@ -262,15 +268,25 @@ class Column:
         return self.schema.kind
 
     @property
+    def values(self) -> FloatArray:
+        """The cells as float64 of shape (n,), NaN where missing; a new array if they are stored in bytes."""
+        return self.cells.astype(np.float64, copy=False)
+
+    @property
     def missing(self) -> BoolArray:
         """Boolean array of shape (n,): True where the cell is empty."""
-        return np.isnan(self.values)
+        return np.zeros(len(self), bool) if self.cells.dtype == BIT else np.isnan(self.cells)
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether any cell is empty."""
+        return self.cells.dtype != BIT and bool(np.isnan(self.cells).any())
 
     @property
     def distinct(self) -> FloatArray:
         """The sorted distinct values, float64, without that of empty cells."""
-        both = distinct_bits(self.values) if self.kind is ColumnKind.BINARY else None
-        return np.unique(self.values[~self.missing]) if both is None else both
+        both = distinct_bits(self.cells) if self.kind is ColumnKind.BINARY or self.cells.dtype == BIT else None
+        return np.unique(self.cells[~self.missing]).astype(np.float64, copy=False) if both is None else both
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,7 +385,7 @@ class Table:
     weights: RowWeights | None = None
 
     def __len__(self) -> int:
-        return len(self.columns[0].values) if self.columns else len(self.row_numbers)
+        return len(self.columns[0]) if self.columns else len(self.row_numbers)
 
     @property
     def schema(self) -> tuple[ColumnSchema, ...]:
@@ -389,32 +405,45 @@ class Table:
 
         It is a view where the columns lie behind each other in memory, as `take` and `numeric_table` store them.
         """
+        return self.stored_matrix().astype(np.float64, order="F", copy=False)
+
+    def stored_matrix(self) -> FloatArray:
+        """Return all columns as `matrix` does, but as uint8 if all are stored in bytes.
+
+        Trees and statistics read it without a copy that is eight times as large.
+        """
         values = self._shared_columns()
         if values is None:
-            values = np.empty((len(self.columns), len(self)))
+            values = np.empty((len(self.columns), len(self)), self._stored_type)
             for row, column in zip(values, self.columns, strict=True):
-                row[:] = column.values
+                row[:] = column.cells
         return values.T
+
+    @property
+    def _stored_type(self) -> type[np.uint8] | type[np.float64]:
+        """The type that holds the cells of all columns."""
+        in_bytes = bool(self.columns) and all(column.cells.dtype == BIT for column in self.columns)
+        return BIT if in_bytes else np.float64
 
     def _shared_columns(self) -> FloatArray | None:
         """Return the matrix (columns, n) whose rows the columns are, without a copy; None if there is none."""
-        base = self.columns[0].values.base if self.columns else None
-        if not isinstance(base, np.ndarray) or base.dtype != np.float64 or not base.flags.c_contiguous:
+        base = self.columns[0].cells.base if self.columns else None
+        if not isinstance(base, np.ndarray) or base.dtype not in (BIT, np.float64) or not base.flags.c_contiguous:
             return None
-        if base.shape != (len(self.columns), len(self)):
+        if base.shape != (len(self.columns), len(self)) or any(c.cells.dtype != base.dtype for c in self.columns):
             return None
-        starts = [c.values.ctypes.data for c in self.columns]
+        starts = [c.cells.ctypes.data for c in self.columns]
         expected = range(base.ctypes.data, base.ctypes.data + base.nbytes, max(1, base.strides[0]))
         return base if starts == list(expected) else None
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the table restricted to `rows` (indices or a boolean mask), in that order."""
         positions = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
-        values = np.empty((len(self.columns), len(positions)))
-        for out, column in zip(values, self.columns, strict=True):
-            out[:] = column.values[positions]
+        cells = np.empty((len(self.columns), len(positions)), self._stored_type)
+        for out, column in zip(cells, self.columns, strict=True):
+            out[:] = column.cells[positions]
         return Table(
-            columns=tuple(replace(c, values=v) for c, v in zip(self.columns, values, strict=True)),
+            columns=tuple(replace(c, cells=taken) for c, taken in zip(self.columns, cells, strict=True)),
             row_numbers=self.row_numbers[rows],
             reading=self.reading,
             groups=None if self.groups is None else self.groups.take(rows),
@@ -508,9 +537,12 @@ def fingerprint(table: Table, labels: Labels | None = None) -> str:
         # decimals and unit of change follow from the rows, and training adds them only after it has read these
         schema = replace(column.schema, decimals=None, change_unit=None, fill=None)
         digest.update(repr(sorted(schema.to_json().items())).encode())
-        values = column.values + 0.0  # adding 0.0 turns -0.0 into 0.0: they are equal, so they must have the same hash
-        values[np.isnan(values)] = np.nan  # give every empty cell the same bit pattern
-        digest.update(np.ascontiguousarray(values, dtype="<f8").data)
+        for block in row_blocks(len(column)):
+            # adding 0.0 turns -0.0 into 0.0: they are equal, so they must have the same hash
+            values = np.add(column.cells[block], 0.0, dtype="<f8")
+            if column.cells.dtype != BIT:
+                values[np.isnan(values)] = np.nan  # give every empty cell the same bit pattern
+            digest.update(values.data)
     if labels is not None:
         digest.update(repr((labels.name, labels.classes)).encode())
         digest.update(np.ascontiguousarray(labels.codes, dtype="<i4").data)
@@ -522,8 +554,31 @@ def row_blocks(rows: int, size: int = 8192) -> Iterator[slice]:
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
-def distinct_bits(values: FloatArray) -> FloatArray | None:
+def narrow(values: np.ndarray) -> np.ndarray:
+    """Return numbers as uint8 if each is a whole number from 0 to 255, else as they are; -0.0 and NaN are none."""
+    if values.dtype in (BIT, np.bool_):
+        return values.astype(BIT)
+    narrowed = np.empty(values.shape, BIT)
+    for block in row_blocks(len(values)):
+        if not _fits_bytes(values[block], narrowed[block]):
+            return values
+    return narrowed
+
+
+def _fits_bytes(values: np.ndarray, out: np.ndarray) -> bool:
+    """Write numbers into `out`, uint8; return whether they are the same numbers."""
+    with np.errstate(invalid="ignore"):
+        np.copyto(out, values, casting="unsafe")
+    is_float = values.dtype.kind == "f"
+    return bool((out == values).all()) and not (is_float and bool(np.signbit(values).any()))
+
+
+def distinct_bits(values: np.ndarray) -> FloatArray | None:
     """Return the distinct values of a column of 0, 1 and NaN without sorting it; None if it has other values."""
+    if values.dtype == BIT:
+        ones = np.count_nonzero(values)
+        is_bit = not len(values) or values.max() <= 1
+        return np.array([0.0, 1.0])[[ones < len(values), ones > 0]] if is_bit else None
     zeros = np.count_nonzero(values == 0.0)
     ones = np.count_nonzero(values == 1.0)
     if zeros + ones < len(values) and zeros + ones + np.count_nonzero(np.isnan(values)) < len(values):
@@ -531,25 +586,37 @@ def distinct_bits(values: FloatArray) -> FloatArray | None:
     return np.array([0.0, 1.0])[[zeros > 0, ones > 0]]
 
 
-def number_kind(values: FloatArray) -> ColumnKind:
+def number_kind(values: np.ndarray) -> ColumnKind:
     """Return binary for a column of 0 and 1 with or without empty cells, numeric for any other."""
     bits = distinct_bits(values)
     return ColumnKind.NUMERIC if bits is None or not len(bits) else ColumnKind.BINARY
 
 
-def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
+def numeric_table(X: np.ndarray, names: Sequence[str] | None = None) -> Table:
     """Build a table from a matrix of numbers of shape (n, p), NaN for empty cells.
 
     Columns of only 0 and 1 are binary, the others numeric.
     """
     names = names or [f"x{j}" for j in range(X.shape[1])]
-    values = np.empty((X.shape[1], len(X)))
-    for block in row_blocks(len(X), 512):
-        values[:, block] = X[block].T
+    transposed: np.ndarray | None = _transpose_bytes(X)
+    if transposed is None:
+        transposed = np.empty((X.shape[1], len(X)))
+        for block in row_blocks(len(X), 512):
+            transposed[:, block] = X[block].T
     columns = [
-        Column(
-            schema=ColumnSchema(name=str(name), kind=number_kind(column), missing=MissingPolicy.LEARN), values=column
-        )
-        for name, column in zip(names, values, strict=True)
+        Column(schema=ColumnSchema(name=str(name), kind=number_kind(cells), missing=MissingPolicy.LEARN), cells=cells)
+        for name, cells in zip(names, transposed, strict=True)
     ]
     return Table(columns=tuple(columns), row_numbers=np.arange(1, len(X) + 1))
+
+
+def _transpose_bytes(X: np.ndarray) -> BitArray | None:
+    """Return a matrix (n, p) as uint8 of shape (p, n); None unless all numbers are whole from 0 to 255."""
+    transposed = np.empty((X.shape[1], len(X)), BIT)
+    part = np.empty(X[:512].shape, BIT)
+    for block in row_blocks(len(X), 512):
+        rows = X[block]
+        if not _fits_bytes(rows, part[: len(rows)]):
+            return None
+        transposed[:, block] = part[: len(rows)].T
+    return transposed

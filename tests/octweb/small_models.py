@@ -22,9 +22,9 @@ def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
     colour = rng.integers(0, 3, rows).astype(float)
     codes = np.where(width > 5, np.where(colour == 1, 2, 1), (height > 0).astype(int)).astype(np.int32)
     columns = (
-        Column(schema=ColumnSchema(name="width", kind=ColumnKind.NUMERIC, unit="mm"), values=width),
-        Column(schema=ColumnSchema(name="height", kind=ColumnKind.NUMERIC), values=height),
-        Column(schema=ColumnSchema(name="flag", kind=ColumnKind.BINARY), values=flag),
+        Column(schema=ColumnSchema(name="width", kind=ColumnKind.NUMERIC, unit="mm"), cells=width),
+        Column(schema=ColumnSchema(name="height", kind=ColumnKind.NUMERIC), cells=height),
+        Column(schema=ColumnSchema(name="flag", kind=ColumnKind.BINARY), cells=flag),
         Column(
             schema=ColumnSchema(
                 name="colour",
@@ -32,7 +32,7 @@ def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
                 categories=("blue", "green", "red"),
                 missing=MissingPolicy.DROP,
             ),
-            values=colour,
+            cells=colour,
         ),
     )
     labels = Labels(name="kind", classes=("a", "b", "c"), codes=codes)
@@ -44,7 +44,7 @@ def small_table_with_gaps() -> tuple[Table, Labels]:
     table, labels = small_table()
     width = table.columns[0]
     values = np.where(np.arange(len(table)) % 7 == 0, np.nan, width.values)
-    learned = replace(width, schema=replace(width.schema, missing=MissingPolicy.LEARN), values=values)
+    learned = replace(width, schema=replace(width.schema, missing=MissingPolicy.LEARN), cells=values)
     return replace(table, columns=(learned, *table.columns[1:])), labels
 
 

@@ -52,9 +52,9 @@ def sample(rows: int) -> tuple[Table, Labels]:
     X = draw.normal(size=(rows, 3)).round(1)
     C = draw.integers(0, 3, (rows, 2)).astype(np.float64)
     codes = ((X[:, 0] + X[:, 1] > 0) ^ (C[:, 0] == 1)).astype(np.int32)
-    columns = [Column(schema=ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC), values=X[:, j]) for j in range(3)]
+    columns = [Column(schema=ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC), cells=X[:, j]) for j in range(3)]
     columns += [
-        Column(schema=ColumnSchema(name=f"c{j}", kind=ColumnKind.CATEGORICAL, categories=tuple("abc")), values=C[:, j])
+        Column(schema=ColumnSchema(name=f"c{j}", kind=ColumnKind.CATEGORICAL, categories=tuple("abc")), cells=C[:, j])
         for j in range(2)
     ]
     table = Table(columns=tuple(columns), row_numbers=np.arange(1, rows + 1))

@@ -47,7 +47,7 @@ def random_case(seed, *, rows=24, two=False):
     cells = [rng.integers(0, 2, rows).astype(float) for _ in schema]
     schema.append(ColumnSchema(name="amount", kind=ColumnKind.NUMERIC))
     cells.append(rng.integers(0, 6, rows) / 4)
-    columns = tuple(Column(schema=s, values=v) for s, v in zip(schema, cells, strict=True))
+    columns = tuple(Column(schema=s, cells=v) for s, v in zip(schema, cells, strict=True))
     labels = Labels(name="y", classes=tuple(classes), codes=rng.integers(0, len(classes), rows).astype(np.int32))
     weights = rng.integers(1, 4, rows) if rng.random() < 0.4 else None
     parameters = {"depth": int(rng.integers(1, 4)), "leaf_penalty": float(rng.choice([0.0, 0.0, 0.02, 0.15]))}
@@ -255,7 +255,7 @@ def test_counts_and_accuracy_are_those_of_the_rows(method):
 def test_costs_with_many_digits_are_rounded_with_their_error():
     table, labels, _, _, _ = random_case(1, rows=60, two=True)
     amounts = np.random.default_rng(1).random(60) * 1e6
-    columns = (*table.columns[:-1], Column(schema=table.columns[-1].schema, values=amounts))
+    columns = (*table.columns[:-1], Column(schema=table.columns[-1].schema, cells=amounts))
     table = Table(columns=columns, row_numbers=table.row_numbers)
     costs = {("a", "b"): "0.37*amount", ("b", "a"): "11"}
     result = trained("exact", table, labels, None, costs, depth=2)
@@ -304,7 +304,7 @@ def test_empty_cells_of_a_cost_column_are_named():
     table, labels, _, _, _ = random_case(5, two=True)
     values = table.columns[-1].values.copy()
     values[np.flatnonzero(labels.codes == 0)[:2]] = np.nan
-    columns = (*table.columns[:-1], Column(schema=table.columns[-1].schema, values=values))
+    columns = (*table.columns[:-1], Column(schema=table.columns[-1].schema, cells=values))
     table = Table(columns=columns, row_numbers=table.row_numbers)
     request = TrainRequest(table=table, labels=labels, method="exact", parameters={"costs": "a>b=2*amount"})
     with pytest.raises(ParameterError, match="'amount' is empty in 2 rows"):

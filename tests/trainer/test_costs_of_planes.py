@@ -32,12 +32,12 @@ def small_case(seed, *, rows, kind):
     rng = np.random.default_rng(seed)
     classes = "abc"[: int(rng.integers(2, 4))]
     schema = ColumnSchema(name="x0", kind=ColumnKind.NUMERIC)
-    columns = [Column(schema=schema, values=rng.integers(0, 3, rows).astype(float))]
+    columns = [Column(schema=schema, cells=rng.integers(0, 3, rows).astype(float))]
     if kind is ColumnKind.CATEGORICAL:
         schema = ColumnSchema(name="taste", kind=kind, categories=TASTES)
-        columns.append(Column(schema=schema, values=rng.integers(0, len(TASTES), rows).astype(float)))
+        columns.append(Column(schema=schema, cells=rng.integers(0, len(TASTES), rows).astype(float)))
     schema = ColumnSchema(name="amount", kind=ColumnKind.NUMERIC)
-    columns.append(Column(schema=schema, values=rng.integers(0, 3, rows) / 4))
+    columns.append(Column(schema=schema, cells=rng.integers(0, 3, rows) / 4))
     codes = rng.integers(0, len(classes), rows).astype(np.int32)
     if rng.random() < 0.15:
         codes[:] = 0

@@ -106,7 +106,7 @@ def test_wishes_keep_the_least_cost_and_are_priced_in_the_unit(method, count, tm
 def test_wish_separates_only_rows_without_cheaper_answer(method, tmp_path):
     """All rows with x0 = 1 cost nothing, so no copy of them has a saving; x0 still has a row on each side."""
     columns = tuple(
-        Column(schema=ColumnSchema(name=name, kind=kind), values=np.array(values))
+        Column(schema=ColumnSchema(name=name, kind=kind), cells=np.array(values))
         for name, kind, values in (
             ("x0", ColumnKind.BINARY, [0.0, 0.0, 0.0, 1.0, 1.0]),
             ("amount", ColumnKind.NUMERIC, [1.0, 2.0, 3.0, 0.0, 0.0]),

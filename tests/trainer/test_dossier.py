@@ -223,7 +223,7 @@ def test_bootstraps_are_trained_by_the_method_and_counted(tmp_path):
 
 def test_bootstraps_of_rows_that_decide_alone_give_the_same_tree(tmp_path):
     """Any sample of these rows leads to the same split, so all trees agree."""
-    width = Column(schema=ColumnSchema(name="width", kind=ColumnKind.NUMERIC), values=np.repeat([0.0, 1.0], 60))
+    width = Column(schema=ColumnSchema(name="width", kind=ColumnKind.NUMERIC), cells=np.repeat([0.0, 1.0], 60))
     labels = Labels(name="y", classes=("a", "b"), codes=np.repeat([0, 1], 60).astype(np.int32))
     table = Table(columns=(width,), row_numbers=np.arange(1, 121))
     document = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1})).model.to_json()

@@ -39,9 +39,9 @@ def random_rows(seed: int, *, empty: bool = True, most: int = 16) -> tuple[Table
         holed[draw.random(n) < 0.3] = np.nan
     letters = draw.integers(0, 3, n).astype(float)
     columns = (
-        Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=numbers),
-        Column(schema=ColumnSchema(name="b", kind=ColumnKind.NUMERIC, missing=policy), values=holed),
-        Column(schema=ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("u", "v", "w")), values=letters),
+        Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), cells=numbers),
+        Column(schema=ColumnSchema(name="b", kind=ColumnKind.NUMERIC, missing=policy), cells=holed),
+        Column(schema=ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("u", "v", "w")), cells=letters),
     )
     classes = int(draw.integers(1, 4))
     codes = draw.integers(0, classes, n).astype(np.int32)
@@ -160,10 +160,10 @@ def table_of() -> dict[str, object]:
     n = 40
     numbers = np.arange(n) % 4.0
     columns = (
-        Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=numbers),
+        Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), cells=numbers),
         Column(
             schema=ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("u", "v", "w")),
-            values=np.arange(n) % 3.0,
+            cells=np.arange(n) % 3.0,
         ),
     )
     labels = Labels(name="y", classes=("k", "l"), codes=(numbers > 1).astype(np.int32))

@@ -39,7 +39,7 @@ def random_case(seed, *, empty=True):
     cells.append(rng.integers(0, 4, rows) / 2)
     if empty and seed % 2:
         cells[-1][rng.random(rows) < 0.3] = np.nan
-    columns = tuple(Column(schema=s, values=v) for s, v in zip(schema, cells, strict=True))
+    columns = tuple(Column(schema=s, cells=v) for s, v in zip(schema, cells, strict=True))
     codes = (rng.random(rows) < rng.choice([0.15, 0.3, 0.5])).astype(np.int32)
     codes[:2] = (0, 1)
     labels = Labels(name="y", classes=("no", "yes"), codes=codes)

@@ -192,7 +192,7 @@ def test_missing_complete_column_of_sum_is_filled_and_marked(method):
     columns = [
         Column(
             schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),
-            values=np.ascontiguousarray(X[:, j]),
+            cells=np.ascontiguousarray(X[:, j]),
         )
         for j, name in enumerate("uv")
     ]

@@ -81,7 +81,7 @@ def test_values_equal_up_to_rounding_do_not_lose_a_row():
 
 def test_categorical_columns_become_subset_splits():
     schema = ColumnSchema(name="odor", kind=ColumnKind.CATEGORICAL, categories=("almond", "foul", "none"))
-    table = Table(columns=(Column(schema=schema, values=np.array([0.0, 1, 2, 0, 1, 2])),), row_numbers=np.arange(1, 7))
+    table = Table(columns=(Column(schema=schema, cells=np.array([0.0, 1, 2, 0, 1, 2])),), row_numbers=np.arange(1, 7))
     labels = Labels(name="y", classes=("no", "yes"), codes=np.array([0, 1, 0, 0, 1, 0], np.int32))
     tree = train(TrainRequest(table=table, labels=labels, method="cart")).tree
     assert [v.split.kind for v in tree.branches] == ["subset"]

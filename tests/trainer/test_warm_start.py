@@ -124,7 +124,7 @@ def colours(
     categories: tuple[str, ...], codes: list[int], kind: ColumnKind = ColumnKind.CATEGORICAL, name: str = "colour"
 ):
     schema = ColumnSchema(name=name, kind=kind, categories=categories if kind is ColumnKind.CATEGORICAL else ())
-    return Table(columns=(Column(schema=schema, values=np.asarray(codes, float)),), row_numbers=np.arange(len(codes)))
+    return Table(columns=(Column(schema=schema, cells=np.asarray(codes, float)),), row_numbers=np.arange(len(codes)))
 
 
 def tree_over(table: Table, split, classes=("no", "yes")):

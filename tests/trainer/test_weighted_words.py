@@ -69,7 +69,7 @@ def test_saving_counts_rows_and_not_their_weight():
 )
 def test_conflict_counts_neither_weights_nor_copies_as_rows(more, words):
     columns = tuple(
-        Column(schema=ColumnSchema(name=name, kind=ColumnKind.BINARY), values=np.array(values))
+        Column(schema=ColumnSchema(name=name, kind=ColumnKind.BINARY), cells=np.array(values))
         for name, values in (("x", [0.0, 0.0, 0.0, 0.0]), ("z", [0.0, 1.0, 0.0, 1.0]))
     )
     table = Table(columns=columns, row_numbers=np.arange(4))

@@ -200,7 +200,7 @@ def _with_source_categories(source: ColumnSchema, column: Column) -> Column:
     place: Mapping[str, int] = {word: code for code, word in enumerate(categories)}
     new = np.array([float(place[word]) for word in column.schema.categories] + [np.nan])
     codes = np.where(np.isnan(column.values), len(new) - 1, column.values).astype(np.int64)
-    return Column(schema=replace(schema, categories=categories), values=new[codes])
+    return Column(schema=replace(schema, categories=categories), cells=new[codes])
 
 
 def _labels(labels: Labels, classes: Sequence[str]) -> Labels:

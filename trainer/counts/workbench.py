@@ -216,7 +216,7 @@ def _problem_of(counts: Counts, settings: Settings) -> Problem:
     encoding = counts.questions.encoding
     empty = {feature.column for feature in encoding.features if feature.empty is not None or feature.test == "empty"}
     columns = tuple(
-        Column(schema=own, values=np.array([np.nan if j in empty else 0.0])) for j, own in enumerate(encoding.schema)
+        Column(schema=own, cells=np.array([np.nan if j in empty else 0.0])) for j, own in enumerate(encoding.schema)
     )
     labels = Labels(name=counts.questions.target, classes=counts.questions.classes, codes=np.zeros(1, np.int32))
     table = Table(columns=columns, row_numbers=np.ones(1, np.int64))

@@ -14,7 +14,17 @@ from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.infer import GuessedColumn, guess, places, sorted_words
 from trainer.dtypes import CODE, BoolArray, FloatArray
 from trainer.errors import DataError, UnknownColumnError, closest, list_names
-from trainer.table import MISSING_CATEGORY, ClassType, Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
+from trainer.table import (
+    MISSING_CATEGORY,
+    ClassType,
+    Column,
+    ColumnKind,
+    ColumnSchema,
+    Labels,
+    MissingPolicy,
+    Table,
+    narrow,
+)
 
 MOST_CLASSES = 1000
 TOO_MANY_FOR_ROWS = 50
@@ -146,7 +156,7 @@ def build(
         rows_dropped=int(len(raw) - keep.sum()),
         dropped_by_column=dropped,
         left_out=left_out,
-        constant_columns=tuple(c.name for c in columns if _constant(c.values)),
+        constant_columns=tuple(c.name for c in columns if _constant(c.cells)),
         duplicate_columns=duplicate_columns(columns),
         identifiers=tuple(name for name in schemas if guesses[name].identifier),
         guesses=guesses,
@@ -294,7 +304,7 @@ def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray, order: Sequence
     if schema.kind is not ColumnKind.CATEGORICAL:
         values = cells.floats()
         values[gaps(cells, schema.kind)] = np.nan
-        return Column(schema=schema, values=values[index])
+        return Column(schema=schema, cells=narrow(values[index]))
     present = np.zeros(len(cells.array), bool)
     present[index] = True
     empty = cells.missing
@@ -302,13 +312,15 @@ def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray, order: Sequence
     ordered = bool(order) and set(categories) <= set(order)
     if ordered:
         categories = tuple(word for word in order if word in set(categories))
-    codes = _codes(cells, categories).astype(np.float64)
+    codes = _codes(cells, categories)
     if (present & empty).any() or schema.missing is MissingPolicy.CATEGORY:
         # the rows to predict may have empty cells even if the training rows have none
         if MISSING_CATEGORY not in categories:
             categories = (*categories, MISSING_CATEGORY)
         codes[empty] = categories.index(MISSING_CATEGORY)
-    return Column(schema=replace(schema, categories=categories, ordered=ordered), values=codes[index])
+    return Column(
+        schema=replace(schema, categories=categories, ordered=ordered), cells=narrow(codes[index].astype(np.float64))
+    )
 
 
 def _constant(values: FloatArray) -> bool:
@@ -320,9 +332,9 @@ def duplicate_columns(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
     first_names: dict[tuple[str, tuple[str, ...], bytes], str] = {}
     pairs = []
     for column in columns:
-        if _constant(column.values):
+        if _constant(column.cells):
             continue
-        key = (str(column.kind), column.schema.categories, column.values.tobytes())
+        key = (str(column.kind), column.schema.categories, column.cells.tobytes())
         if key in first_names:
             pairs.append((column.name, first_names[key]))
         else:

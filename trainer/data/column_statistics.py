@@ -74,14 +74,13 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
 
 def describe_schema(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnSchema, ...]:
     """Return the columns as `describe_columns` writes them into a tree."""
-    column_statistics = statistics(schema, matrix)
-    columns = zip(schema, column_statistics, _columns_of(matrix), strict=True)
-    return tuple(c if np.isnan(values).all() else _describe(c, s, values) for c, s, values in columns)
+    return tuple(_describe(column, values) for column, values in zip(schema, _columns_of(matrix), strict=True))
 
 
-def _describe(column: ColumnSchema, column_statistics: ColumnStatistics, values: FloatArray) -> ColumnSchema:
-    if column.kind is ColumnKind.CATEGORICAL:
+def _describe(column: ColumnSchema, values: FloatArray) -> ColumnSchema:
+    if column.kind is ColumnKind.CATEGORICAL or (np.isnan(values[:1]).all() and np.isnan(values).all()):
         return column
+    column_statistics = numeric_statistics(values)
     decimals = CONTINUOUS if column_statistics.decimals is None else column_statistics.decimals
     unit = rounded_unit(column_statistics.scale)
     low = column_statistics.low
@@ -122,7 +121,8 @@ def numeric_statistics(values: FloatArray) -> ColumnStatistics:
     If it is 0, the unit is the mean absolute deviation; if that is 0 too, the unit is 1.
     """
     if (bits := distinct_bits(values)) is not None and len(bits):
-        return _statistics_of_few(bits, np.array([np.count_nonzero(values == bit) for bit in bits]))
+        return _statistics_of_few(bits, np.array([np.count_nonzero(values == values.dtype.type(bit)) for bit in bits]))
+    values = values.astype(np.float64, copy=False)
     finite = np.isfinite(values)
     finite_values = np.ascontiguousarray(values if finite.all() else values[finite])
     if not len(finite_values):

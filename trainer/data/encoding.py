@@ -74,20 +74,24 @@ class EncodedFeature:
 
     def apply(self, values: FloatArray) -> FloatArray:
         """Return the feature, float64 (n,), of the column's `values`, float64 (n,)."""
+        return self.cells(values).astype(np.float64, copy=False)
+
+    def cells(self, values: np.ndarray) -> np.ndarray:
+        """Return the feature as `apply` does, of float64 or stored `values`; bool if no cell can be empty."""
         present = self._present(values)
         return present if self.empty is None else np.where(np.isnan(values), self.empty, present)
 
-    def _present(self, values: FloatArray) -> FloatArray:
+    def _present(self, values: np.ndarray) -> np.ndarray:
         """Return the feature, ignoring empty cells."""
         if self.test is Test.EMPTY:
-            return np.zeros(len(values))
+            return np.zeros(len(values), bool)
         if self.test is Test.VALUE:
             return values
         if self.test is Test.LEVEL:
-            return (values == self.level).astype(np.float64)
+            return values == self.level
         if self.test is Test.ABOVE:
-            return (values > self.low).astype(np.float64)
-        return ((values > self.low) & (values <= self.high)).astype(np.float64)
+            return values > self.low
+        return (values > self.low) & (values <= self.high)
 
     def split(self) -> tuple[Split, bool]:
         """Return the split of the column for this binary feature, and whether rows with value 1 go left."""
@@ -146,7 +150,7 @@ class Encoding:
         """Write the features into `out`, block by block."""
         for block in row_blocks(len(table)):
             for h, feature in enumerate(self.features):
-                out[block, h] = feature.apply(table.columns[feature.column].values[block])
+                out[block, h] = feature.cells(table.columns[feature.column].cells[block])
 
     def fills(self, features: Sequence[int]) -> tuple[float, ...]:
         """Return the fill value of empty cells for each summand, NaN for none; () if no number learns from empty cells."""
@@ -199,9 +203,9 @@ def encode_binary(
         if column.kind is ColumnKind.CATEGORICAL:
             features += _levels(j, column)
         else:
+            full = not column.has_missing
             present = ~column.missing
-            full = bool(present.all())
-            present_column = column if full else replace(column, values=column.values[present])
+            present_column = column if full else replace(column, cells=column.cells[present])
             present_weights = weights if weights is None or full else weights[present]
             questions = _questions(j, present_column, scheme, bins, present_weights, (extra or {}).get(j, ()))
             features += questions if full else _with_empty(j, present_column, questions)
@@ -227,13 +231,13 @@ def _questions(
     j: int, column: Column, scheme: Scheme, bins: int, weights: CountArray | None, extra: Sequence[float]
 ) -> list[EncodedFeature]:
     """Return the features of a numeric or binary column without empty cells."""
-    if not len(column.values) or (weights is not None and not weights.any()):
+    if not len(column) or (weights is not None and not weights.any()):
         return []
-    low = column.values.min()
-    high = column.values.max()
+    low = column.cells.min()
+    high = column.cells.max()
     if low == high:
         return []
-    if (low, high) == (0.0, 1.0) and (column.kind is ColumnKind.BINARY or np.isin(column.values, (0.0, 1.0)).all()):
+    if (low, high) == (0.0, 1.0) and (column.kind is ColumnKind.BINARY or np.isin(column.cells, (0.0, 1.0)).all()):
         return [EncodedFeature(name=column.name, column=j, test=Test.ABOVE, low=0.5)]
     if scheme is Scheme.NONE:
         raise DataError(
@@ -250,13 +254,13 @@ def _numbers(
 
     The rule applies to ordinary values only.
     """
-    if not column.schema.special or not (special := np.isin(column.values, column.schema.special)).any():
+    if not column.schema.special or not (special := np.isin(column.cells, column.schema.special)).any():
         return _with_extra(j, column, rule(j, column, bins, weights), extra)
     ordinary = column.values[~special]
     ordinary_weights = None if weights is None else weights[~special]
     features: list[EncodedFeature] = []
     if len(ordinary) and ordinary.min() < ordinary.max() and (ordinary_weights is None or ordinary_weights.any()):
-        features += _with_extra(j, column, rule(j, replace(column, values=ordinary), bins, ordinary_weights), extra)
+        features += _with_extra(j, column, rule(j, replace(column, cells=ordinary), bins, ordinary_weights), extra)
     values = np.unique(column.values)
     for place in np.flatnonzero(np.isin(values, column.schema.special)):
         low = -math.inf if place == 0 else middle(float(values[place - 1]), float(values[place]))
@@ -319,9 +323,9 @@ def encode_numeric(table: Table) -> Encoding:
     for j, column in enumerate(table.columns):
         if column.kind is ColumnKind.CATEGORICAL:
             features += _levels(j, column)
-        elif column.missing.any():
+        elif column.has_missing:
             features += _virtual(j, column)
-        elif len(column.values) and column.values.min() < column.values.max():
+        elif len(column) and column.cells.min() < column.cells.max():
             features.append(EncodedFeature(name=column.name, column=j, test=Test.VALUE))
     return Encoding(features=tuple(features), schema=table.schema)
 
@@ -387,7 +391,7 @@ def _virtual(j: int, column: Column) -> list[EncodedFeature]:
 
 def _levels(j: int, column: Column) -> list[EncodedFeature]:
     # levels that do not occur would give constant features; of two levels, the second suffices
-    present = [int(c) for c in np.unique(column.values[~column.missing])]
+    present = [int(c) for c in column.distinct]
     if len(present) < 2:
         return []
     encoded = present[1:] if len(present) == 2 else present
@@ -395,7 +399,7 @@ def _levels(j: int, column: Column) -> list[EncodedFeature]:
     return [EncodedFeature(name=f"{column.name}={names[c]}", column=j, test=Test.LEVEL, level=c) for c in encoded]
 
 
-def _order_statistics(values: FloatArray, weights: CountArray | None, places: Sequence[int]) -> list[float]:
+def _order_statistics(values: np.ndarray, weights: CountArray | None, places: Sequence[int]) -> list[float]:
     """Return the order statistics at `places` (from 0), with each row repeated by its weight."""
     if weights is None:
         return (np.sort(values)[list(places)] + 0.0).tolist()  # adding 0.0 turns -0.0 into 0.0
@@ -404,16 +408,16 @@ def _order_statistics(values: FloatArray, weights: CountArray | None, places: Se
     return [float(values[order[np.searchsorted(behind, place, side="right")]]) for place in places]
 
 
-def _size(values: FloatArray, weights: CountArray | None) -> int:
+def _size(values: np.ndarray, weights: CountArray | None) -> int:
     return len(values) if weights is None else int(weights.sum())
 
 
 def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
-    n = _size(column.values, weights)
+    n = _size(column.cells, weights)
     # use exact integer arithmetic, because (n-1) r / bins is rarely representable as a float
     parts = [divmod((n - 1) * r, bins) for r in range(1, bins)]
     places = [at for place, remainder in parts for at in (place, place + (remainder > 0))]
-    ordered = _order_statistics(column.values, weights, places)
+    ordered = _order_statistics(column.cells, weights, places)
     cuts = [low if low == high else middle(low, high) for low, high in zip(ordered[::2], ordered[1::2], strict=True)]
     # the paper's thresholds are quantile + 1e-8, which amounts to x > quantile; a fixed shift would depend on the
     # column's unit
@@ -421,14 +425,15 @@ def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -
 
 
 def _buckets(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
+    values = column.values
     if weights is None:
-        quantiles = np.quantile(column.values, np.arange(bins + 1) / bins)
+        quantiles = np.quantile(values, np.arange(bins + 1) / bins)
     else:
-        position = (_size(column.values, weights) - 1) * (np.arange(bins + 1) / bins)
+        position = (_size(values, weights) - 1) * (np.arange(bins + 1) / bins)
         below = np.floor(position).astype(np.int64)
         share = position - below
-        low = np.array(_order_statistics(column.values, weights, [int(b) for b in below]))
-        high = np.array(_order_statistics(column.values, weights, [int(b) for b in np.ceil(position)]))
+        low = np.array(_order_statistics(values, weights, [int(b) for b in below]))
+        high = np.array(_order_statistics(values, weights, [int(b) for b in np.ceil(position)]))
         # use both of NumPy's interpolation formulas, so that weighted and repeated rows agree to the last bit
         quantiles = np.where(share >= 0.5, high - (high - low) * (1 - share), low + (high - low) * share)
     edges = np.unique(quantiles)
@@ -449,7 +454,8 @@ def _end(value: float) -> str:
 
 def _distinct_values(column: Column, weights: CountArray | None) -> FloatArray:
     """Return the distinct values in rows of positive weight, sorted."""
-    return np.unique(column.values if weights is None else column.values[weights > 0])
+    cells = column.cells if weights is None else column.cells[weights > 0]
+    return np.unique(cells).astype(np.float64)
 
 
 def _refuse_too_many(table: Table, weights: CountArray | None) -> None:

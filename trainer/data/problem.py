@@ -122,7 +122,7 @@ class Problem:
     def __post_init__(self) -> None:
         if len(self.table) == 0:
             raise DataError("There is no row to train on. Check the missing policy: it may drop every row.")
-        if any(c.missing.any() for c in self.table.columns if c.schema.missing is not MissingPolicy.LEARN):
+        if any(c.has_missing for c in self.table.columns if c.schema.missing is not MissingPolicy.LEARN):
             raise DataError(
                 "Only columns with the policy 'learn' may have empty cells; apply the missing policy first."
             )
@@ -146,8 +146,8 @@ class Problem:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """The table as the matrix of the prediction kernel."""
-        return self.table.matrix()
+        """The table as the matrix of the prediction kernel, uint8 if all columns are stored in bytes."""
+        return self.table.stored_matrix()
 
     @property
     def y(self) -> np.ndarray:
@@ -193,7 +193,7 @@ class Problem:
     @cached_property
     def has_empty(self) -> bool:
         """Whether any cell of the table is empty."""
-        return any(column.missing.any() for column in self.table.columns)
+        return any(column.has_missing for column in self.table.columns)
 
     @cached_property
     def count_unit(self) -> str:

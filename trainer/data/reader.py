@@ -467,7 +467,7 @@ def rows_for_model(
         if not is_needed and column_schema.name not in absent:
             add_words(odd.unfit, column_schema.name, _unfit_words(column_schema, raw.column(column_schema.name)))
         if column_schema.name in absent or (only_used and not is_needed):
-            columns.append(Column(schema=column_schema, values=np.full(len(raw), np.nan)))
+            columns.append(Column(schema=column_schema, cells=np.full(len(raw), np.nan)))
             continue
         read = _read_column(column_schema, raw, is_needed)
         columns.append(read.column)
@@ -549,7 +549,7 @@ def _read_column(column_schema: ColumnSchema, raw: RawTable, needed: bool) -> Re
     cells_of = raw.column(column_schema.name)
     values = _plain_numbers(column_schema, cells_of)
     if values is not None:
-        return ReadColumn(Column(schema=column_schema, values=values))
+        return ReadColumn(Column(schema=column_schema, cells=values))
     cells = Cells.of(cells_of)
     # read a binary column as numeric, since the model compares any number, not only 0 and 1
     kind = column_schema.kind if column_schema.kind is ColumnKind.CATEGORICAL else ColumnKind.NUMERIC
@@ -609,7 +609,7 @@ def _under_schema(column_schema: ColumnSchema, cells: Cells) -> tuple[Column, Bo
     if column_schema.kind is not ColumnKind.CATEGORICAL:
         values = cells.floats()
         values[cells.empty_numbers] = np.nan
-        return Column(schema=column_schema, values=values[cells.index]), np.zeros(len(cells.words), bool), respelled
+        return Column(schema=column_schema, cells=values[cells.index]), np.zeros(len(cells.words), bool), respelled
     codes, strange = category_codes(cells.words, column_schema)
     # if the model has a category such as 'NA', the word means this category and not an empty cell
     empty = cells.marks & (codes == UNKNOWN_CODE)
@@ -622,7 +622,7 @@ def _under_schema(column_schema: ColumnSchema, cells: Cells) -> tuple[Column, Bo
                 strange[i] = False
                 respelled[i] = True
     codes[empty] = np.nan if column_schema.missing_code is None else column_schema.missing_code
-    return Column(schema=column_schema, values=codes[cells.index]), strange & ~empty, respelled
+    return Column(schema=column_schema, cells=codes[cells.index]), strange & ~empty, respelled
 
 
 def category_codes(words: Sequence[str], column_schema: ColumnSchema) -> tuple[np.ndarray, BoolArray]:

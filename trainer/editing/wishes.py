@@ -125,7 +125,7 @@ def _with_empty_sides(split: Split, problem: Problem, text: str) -> list[Split]:
     column = (problem.source or problem).table.columns[split.used[0]]
     if not isinstance(split, NumericSplit):
         return [split]
-    if not column.missing.any():
+    if not column.has_missing:
         if split.missing is EmptySide.REFUSE:
             return [split]
         raise _bad(text, f"No training row has an empty cell in '{column.name}'. Leave out 'empty yes' or 'empty no'.")

@@ -94,6 +94,7 @@ def drawn_together(words, mask, moves, out):
 def pack_bits(X: BitArray) -> np.ndarray:
     """Pack rows of 0 and 1, uint8 (n, F), into uint64 (n, max(1, ceil(F / 64))); bit j of word v is feature 64 v + j."""
     n, m = X.shape
-    padded = np.zeros((n, 64 * max(1, (m + 63) // 64)), np.uint8)
-    padded[:, :m] = X
-    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+    words = np.zeros((n, 8 * max(1, (m + 63) // 64)), np.uint8)
+    packed = np.packbits(X, axis=1, bitorder="little")
+    words[:, : packed.shape[1]] = packed
+    return words.view("<u8").astype(np.uint64, copy=False)

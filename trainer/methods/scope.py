@@ -58,7 +58,7 @@ def binary_space(problem: Problem, settings: Settings) -> str:
     features = [f for f in problem.binary.features if f.empty != 1.0]
     columns = problem.table.columns
     plain = {
-        j for j, c in enumerate(columns) if c.kind is not ColumnKind.CATEGORICAL and distinct_bits(c.values) is not None
+        j for j, c in enumerate(columns) if c.kind is not ColumnKind.CATEGORICAL and distinct_bits(c.cells) is not None
     }
     texts = []
     for test, word in ((Test.ABOVE, "threshold"), (Test.INTERVAL, "interval")):
@@ -87,5 +87,5 @@ def numeric_space(problem: Problem, settings: Settings) -> str:
 
 def _empty_words(problem: Problem) -> list[str]:
     """Return the treatment of empty cells, as a list of at most one text."""
-    number = sum(bool(c.missing.any()) for c in problem.table.columns)
+    number = sum(c.has_missing for c in problem.table.columns)
     return [f"empty cells of {count_noun(number, 'column')} on either side or asked about"] if number else []

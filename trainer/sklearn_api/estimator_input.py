@@ -44,6 +44,7 @@ from trainer.table import (
     RowGroups,
     Table,
     UnknownPolicy,
+    narrow,
     number_kind,
     numeric_table,
 )
@@ -405,10 +406,8 @@ def _dense(series: nw.Series) -> nw.Series:
 
 def _fit_column(name: str, series: nw.Series) -> Column:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean or _holds_numbers(series):
-        values = _numbers(name, series)
-        return Column(
-            schema=ColumnSchema(name=name, kind=number_kind(values), missing=MissingPolicy.LEARN), values=values
-        )
+        cells = narrow(_numbers(name, series))
+        return Column(schema=ColumnSchema(name=name, kind=number_kind(cells), missing=MissingPolicy.LEARN), cells=cells)
     if series.dtype.is_temporal() or series.dtype.is_nested():
         raise ValueError(f"Column '{name}' holds {series.dtype}. Turn it into a number or a text before training.")
     texts = _texts(series)
@@ -434,7 +433,7 @@ def _fit_column(name: str, series: nw.Series) -> Column:
         missing=MissingPolicy.LEARN,
         ordered=ordered,
     )
-    return Column(schema=schema, values=values)
+    return Column(schema=schema, cells=narrow(values))
 
 
 def _declared_order(series: nw.Series) -> Sequence[str]:

@@ -101,7 +101,7 @@ def count_questions(table: Table, scheme: Scheme, bins: int) -> int:
     if scheme is Scheme.ALL_THRESHOLDS and most > 2 * MOST_QUESTIONS:
         return most
     columns = zip(table.columns, distinct, strict=True)
-    estimates = (estimate_questions(str(c.kind), n, scheme, bins) * (2 if c.missing.any() else 1) for c, n in columns)
+    estimates = (estimate_questions(str(c.kind), n, scheme, bins) * (2 if c.has_missing else 1) for c, n in columns)
     return sum(estimates)
 
 
@@ -156,13 +156,11 @@ def _new_thresholds(problem: Problem, cuts: list[tuple[int, float]]) -> dict[int
     """
     columns = problem.table.columns
     partitions = {
-        (f.column, _rows_below(columns[f.column].values, f.low))
-        for f in problem.binary.features
-        if f.test is Test.ABOVE
+        (f.column, _rows_below(columns[f.column].cells, f.low)) for f in problem.binary.features if f.test is Test.ABOVE
     }
     thresholds: dict[int, tuple[float, ...]] = {}
     for column, cut in cuts:
-        key = (column, _rows_below(columns[column].values, cut))
+        key = (column, _rows_below(columns[column].cells, cut))
         if key in partitions:
             continue
         longer = thresholds | {column: (*thresholds.get(column, ()), cut)}

@@ -225,7 +225,7 @@ def _lines(problem: Problem, proof: ProofSteps, *, planes: bool, rates: bool) ->
         version = 6 if rates else 2
     else:
         version = 1
-    if any(column.missing.any() for column in problem.table.columns):
+    if any(column.has_missing for column in problem.table.columns):
         versions = {"version": OF_EMPTY_CELLS, "like": version}
     else:
         versions = {"version": version}

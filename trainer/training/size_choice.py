@@ -117,8 +117,7 @@ def _obstacle(method: Method, problem: Problem, settings: Settings) -> str:
 
 
 def _measure(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, Any]:
-    every = np.arange(len(problem.table))
-    coarse = _pose_part(problem, settings, every)
+    coarse = _pose_part(problem, settings, None)
     seconds = _seconds(method, coarse, settings)
     assert method.sizes is not None
     most = method.sizes.most_seconds
@@ -187,11 +186,13 @@ def _seconds(method: Method, problem: Problem, settings: Settings) -> float:
     return float(method.cost.seconds(size) * LEVEL_FACTOR ** max(1, size.d - 2))
 
 
-def _pose_part(problem: Problem, settings: Settings, rows: CountArray) -> Problem:
-    """Return the problem of some of the rows, with few thresholds if they are 'auto'."""
+def _pose_part(problem: Problem, settings: Settings, rows: CountArray | None) -> Problem:
+    """Return the problem of some of the rows, None for all, with few thresholds if they are 'auto'."""
     weights = problem.quantile_weights
     row_costs = None if problem.costs is None else problem.costs.given
     few = settings.to_json() | ({"bins": QUANTILES} if settings.get("bins") == AUTO else {})
+    if rows is None:
+        return pose(problem.table, problem.labels, Settings(few), weights=weights, given_costs=row_costs)
     return pose(
         problem.table.take(rows),
         problem.labels.take(rows),

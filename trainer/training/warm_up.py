@@ -32,11 +32,11 @@ def _rows(method: Method, rows: int, classes: int) -> tuple[Table, Labels]:
     if classes == len(CLASSES):
         codes[free > 1] = classes - 1
     columns = [
-        Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC), values=x),
-        Column(schema=ColumnSchema(name="z", kind=ColumnKind.NUMERIC), values=z),
+        Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC), cells=x),
+        Column(schema=ColumnSchema(name="z", kind=ColumnKind.NUMERIC), cells=z),
         Column(
             schema=ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=tuple("vwxyz")),
-            values=np.digitize(free + x, (-1.0, -0.3, 0.3, 1.0)).astype(np.float64),
+            cells=np.digitize(free + x, (-1.0, -0.3, 0.3, 1.0)).astype(np.float64),
         ),
     ]
     table = Table(columns=tuple(columns), row_numbers=np.arange(1, rows + 1))

@@ -25,7 +25,7 @@ def shorten(tree: Tree, matrix: FloatArray) -> Draft:
     @cache
     def values(feature: int) -> FloatArray:
         column = matrix[:, feature]
-        return np.unique(column[~np.isnan(column)])
+        return np.unique(column[~np.isnan(column)]).astype(np.float64)  # of bytes, differences would overflow
 
     rows: dict[int, np.ndarray] = {0: np.arange(len(matrix))}
     splits = {}

@@ -36,7 +36,7 @@ def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
         stack += [(tree.nodes[number].left, path + "y", rows[yes]), (tree.nodes[number].right, path + "n", rows[~yes])]
         name = tree.schema[split.used[0]].name
         empty = np.isnan(problem.matrix[rows, split.used[0]])
-        values = problem.matrix[rows[~empty], split.used[0]]
+        values = problem.matrix[rows[~empty], split.used[0]].astype(np.float64)
         plain = split.cut is not None and split.wish(tree.schema).startswith(f"{name} <= ")
         if not plain or len(np.unique(values)) < 2:
             continue

@@ -273,7 +273,7 @@ def test_no_better_tree_is_claimed_of_searched_questions_alone():
     colour = np.tile(np.arange(4.0), 15)
     codes = (colour % 2).astype(np.int32)
     schema = ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=tuple("abcd"))
-    table = Table(columns=(Column(schema=schema, values=colour),), row_numbers=np.arange(1, 61))
+    table = Table(columns=(Column(schema=schema, cells=colour),), row_numbers=np.arange(1, 61))
     labels = Labels(name="kind", classes=("no", "yes"), codes=codes)
     tree = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model.tree
     found = rival(tree, table, labels, time_limit=10).to_json()

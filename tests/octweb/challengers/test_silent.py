@@ -34,11 +34,11 @@ def file_of(seed: int, *, classes=("no", "yes"), missing=MissingPolicy.LEARN, wo
     codes = ((np.nan_to_num(numbers[:, 0]) > 2) ^ (colour == 1) ^ (rng.random(rows) < 0.2)).astype(np.int32)
     policy = MissingPolicy.LEARN if missing is MissingPolicy.LEARN else MissingPolicy.DROP
     columns = [
-        Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=policy, unit=unit), values=numbers[:, j])
+        Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=policy, unit=unit), cells=numbers[:, j])
         for j, name in enumerate(names)
     ]
     schema = ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=with_empty, missing=missing)
-    columns.append(Column(schema=schema, values=colour))
+    columns.append(Column(schema=schema, cells=colour))
     order = rng.permutation(3)
     table = Table(columns=tuple(columns[j] for j in order), row_numbers=np.arange(1, rows + 1))
     request = TrainRequest(

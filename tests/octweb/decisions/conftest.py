@@ -43,7 +43,7 @@ def numbers_document():
     rng = np.random.default_rng(5)
     cells = rng.normal(size=(80, 3)).round(2)
     columns = tuple(
-        Column(schema=ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC), values=cells[:, j]) for j in range(3)
+        Column(schema=ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC), cells=cells[:, j]) for j in range(3)
     )
     codes = ((cells[:, 0] > 0) ^ (cells[:, 1] > 0.3)).astype(np.int32)
     labels = Labels(name="y", classes=("no", "yes"), codes=codes)

@@ -109,10 +109,10 @@ def items_model(owner, staff):
     items = rng.integers(0, 9, 80).astype(float)
     colours = rng.integers(0, 2, 80)
     columns = (
-        Column(schema=ColumnSchema(name="items", kind=ColumnKind.NUMERIC), values=items),
+        Column(schema=ColumnSchema(name="items", kind=ColumnKind.NUMERIC), cells=items),
         Column(
             schema=ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("blue", "red")),
-            values=colours.astype(float),
+            cells=colours.astype(float),
         ),
     )
     labels = Labels(name="y", classes=("no", "yes"), codes=((items > 4) ^ (colours > 0)).astype(np.int32))

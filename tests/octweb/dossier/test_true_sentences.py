@@ -52,7 +52,7 @@ def test_column_with_empty_cells_says_where_they_go(rows, tmp_path):
     width, *others = table.columns
     values = width.values.copy()
     values[:9] = np.nan
-    learned = replace(width, schema=replace(width.schema, missing=MissingPolicy.LEARN), values=values)
+    learned = replace(width, schema=replace(width.schema, missing=MissingPolicy.LEARN), cells=values)
     lines = path.read_text().splitlines()
     (tmp_path / "rows.csv").write_text(
         "\n".join("," + line.partition(",")[2] if 1 <= i <= 9 else line for i, line in enumerate(lines)) + "\n"

@@ -80,11 +80,11 @@ def coded(seed: int, n: int = 40) -> tuple[Table, Labels, np.ndarray]:
     x[rng.random(n) < 0.2] = 999.0
     special = ((-8.0, -7.0, 0.5, 999.0), (999.0,), (-8.0, -7.0, 5.0))[seed % 3]
     columns = (
-        Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC, special=special), values=x),
-        Column(schema=ColumnSchema(name="z", kind=ColumnKind.NUMERIC), values=rng.integers(0, 6, n).astype(float)),
+        Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC, special=special), cells=x),
+        Column(schema=ColumnSchema(name="z", kind=ColumnKind.NUMERIC), cells=rng.integers(0, 6, n).astype(float)),
         Column(
             schema=ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "d")),
-            values=rng.integers(0, 3, n).astype(float),
+            cells=rng.integers(0, 3, n).astype(float),
         ),
     )
     codes = ((x == 999) ^ (columns[1].values > 2) ^ (rng.random(n) < 0.1)).astype(np.int32)

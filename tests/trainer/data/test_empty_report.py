@@ -10,7 +10,7 @@ from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolic
 
 def table_of(**columns: list[float]) -> Table:
     made = tuple(
-        Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN), values=np.array(v))
+        Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN), cells=np.array(v))
         for name, v in columns.items()
     )
     return Table(columns=made, row_numbers=np.arange(1, len(made[0].values) + 1))
@@ -51,6 +51,6 @@ def test_categories_of_empty_cells_are_counted():
     schema = ColumnSchema(
         name="k", kind=ColumnKind.CATEGORICAL, categories=("a", "(missing)"), missing=MissingPolicy.LEARN
     )
-    table = Table(columns=(Column(schema=schema, values=np.array([0.0, 1.0, 1.0])),), row_numbers=np.arange(1, 4))
+    table = Table(columns=(Column(schema=schema, cells=np.array([0.0, 1.0, 1.0])),), row_numbers=np.arange(1, 4))
     labels = Labels(name="y", classes=("p", "q"), codes=np.array([0, 1, 1], np.int32))
     assert empty_report(table, labels).rows_with_empty == 2

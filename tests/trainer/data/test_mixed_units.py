@@ -15,10 +15,10 @@ PLACES = np.arange(N)
 
 
 def found_in(values, sites=None, name="site"):
-    columns = [Column(schema=ColumnSchema(name="v", kind=ColumnKind.NUMERIC), values=np.asarray(values, np.float64))]
+    columns = [Column(schema=ColumnSchema(name="v", kind=ColumnKind.NUMERIC), cells=np.asarray(values, np.float64))]
     if sites is not None:
         schema = ColumnSchema(name=name, kind=ColumnKind.CATEGORICAL, categories=("A", "B", "C"))
-        columns.append(Column(schema=schema, values=np.asarray(sites, np.float64)))
+        columns.append(Column(schema=schema, cells=np.asarray(sites, np.float64)))
     return [(m.rows, m.factor, m.where) for m in mixed_units(Table(columns=tuple(columns), row_numbers=PLACES + 1))]
 
 

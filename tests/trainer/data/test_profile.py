@@ -30,7 +30,7 @@ def random_table(seed: int) -> tuple[Table, Labels]:
             values[rng.random(n) < 0.2] = np.nan
         categories = tuple(f"v{c}" for c in range(top)) if kind == ColumnKind.CATEGORICAL else ()
         columns.append(
-            Column(schema=ColumnSchema(name=f"c{j}", kind=ColumnKind(kind), categories=categories), values=values)
+            Column(schema=ColumnSchema(name=f"c{j}", kind=ColumnKind(kind), categories=categories), cells=values)
         )
     labels = Labels(name="y", classes=tuple("abc"[:k]), codes=rng.integers(0, k, n).astype(np.int32))
     return Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)), labels
@@ -76,7 +76,7 @@ def test_many_categories_are_summed_up():
     values = np.repeat(np.arange(30.0), np.arange(1, 31))
     schema = ColumnSchema(name="k", kind=ColumnKind.CATEGORICAL, categories=tuple(f"v{i}" for i in range(30)))
     labels = Labels(name="y", classes=("a", "b"), codes=(np.arange(len(values)) % 2).astype(np.int32))
-    own = profile(Table(columns=(Column(schema=schema, values=values),)), labels).columns[0]
+    own = profile(Table(columns=(Column(schema=schema, cells=values),)), labels).columns[0]
     assert own.bars == (*(f"v{i}" for i in range(29, 17, -1)), OTHER)
     assert own.histogram[-1].sum() == sum(range(1, 19))
 

@@ -24,10 +24,10 @@ def mixed_table(seed, n=60):
     rng = np.random.default_rng(seed)
     names = ("red", "green", "blue")
     columns = (
-        Column(schema=ColumnSchema(name="length", kind=ColumnKind.NUMERIC), values=rng.normal(size=n).round(1)),
+        Column(schema=ColumnSchema(name="length", kind=ColumnKind.NUMERIC), cells=rng.normal(size=n).round(1)),
         Column(
             schema=ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=names),
-            values=rng.integers(0, 3, n).astype(float),
+            cells=rng.integers(0, 3, n).astype(float),
         ),
     )
     codes = ((columns[0].values > 0.3) ^ (columns[1].values == 1)).astype(np.int32)
@@ -206,7 +206,7 @@ def test_balanced_classes_weigh_the_same_and_the_check_agrees(tmp_path):
     n = 70
     table = Table(
         columns=tuple(
-            Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC), values=rng.integers(0, 6, n).astype(float))
+            Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC), cells=rng.integers(0, 6, n).astype(float))
             for name in "abc"
         ),
         row_numbers=np.arange(n),

@@ -51,7 +51,7 @@ def table(rng: np.random.Generator) -> Problem:
     if rng.random() < 0.1:
         y[:] = y[0]
     schema = [ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in NAMES]
-    columns = tuple(Column(schema=s, values=v) for s, v in zip(schema, cells, strict=True))
+    columns = tuple(Column(schema=s, cells=v) for s, v in zip(schema, cells, strict=True))
     return Problem(
         table=Table(columns=columns, row_numbers=np.arange(1, n + 1)),
         labels=Labels(name="kind", classes=CLASSES[:classes], codes=y.astype(np.int32)),
@@ -220,7 +220,7 @@ def larger(rows: int, seed: int = 3) -> Problem:
     y = ((cells[0] + 2 * cells[3] + rng.integers(0, 3, rows)) > 4).astype(np.int32)
     y[cells[1] == 2] = 1
     schema = [ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in NAMES]
-    columns = tuple(Column(schema=s, values=v) for s, v in zip(schema, cells, strict=True))
+    columns = tuple(Column(schema=s, cells=v) for s, v in zip(schema, cells, strict=True))
     return Problem(
         table=Table(columns=columns, row_numbers=np.arange(1, rows + 1)),
         labels=Labels(name="kind", classes=("no", "yes"), codes=y),
@@ -306,7 +306,7 @@ def test_rules_refuse_unlimited_depth_and_workbench(tmp_path):
 def test_monotone_column_of_categories_is_refused(method):
     problem = larger(20)
     schema = ColumnSchema(name="a", kind=ColumnKind.CATEGORICAL, categories=tuple("vwxyz"))
-    columns = (Column(schema=schema, values=problem.table.columns[0].values), *problem.table.columns[1:])
+    columns = (Column(schema=schema, cells=problem.table.columns[0].values), *problem.table.columns[1:])
     changed = Problem(
         table=Table(columns=columns, row_numbers=problem.table.row_numbers),
         labels=problem.labels,

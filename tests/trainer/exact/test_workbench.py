@@ -184,12 +184,12 @@ def test_wishes_of_questions_with_empty_cells_round_trip(seed):
 def empty_cells_bench(values, y, **settings):
     column = Column(
         schema=ColumnSchema(name="age", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),
-        values=np.array([np.nan if v is None else v for v in values], float),
+        cells=np.array([np.nan if v is None else v for v in values], float),
     )
-    full = Column(schema=replace(column.schema, name="full"), values=np.arange(len(values), dtype=float))
+    full = Column(schema=replace(column.schema, name="full"), cells=np.arange(len(values), dtype=float))
     colour = ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("a", "b"))
     table = Table(
-        columns=(column, full, Column(schema=colour, values=np.arange(len(values)) % 2.0)),
+        columns=(column, full, Column(schema=colour, cells=np.arange(len(values)) % 2.0)),
         row_numbers=np.arange(1, len(values) + 1),
     )
     labels = Labels(name="y", classes=("no", "yes"), codes=np.array(y, np.int32))
@@ -393,7 +393,7 @@ def test_questions_have_the_decimals_of_stored_trees(seed):
     problem = random_table(seed)
     rng = np.random.default_rng(seed)
     values = rng.lognormal(size=len(problem.table)).round(3)
-    column = Column(schema=ColumnSchema(name="long decimals", kind=ColumnKind.NUMERIC), values=values)
+    column = Column(schema=ColumnSchema(name="long decimals", kind=ColumnKind.NUMERIC), cells=values)
     problem = replace(problem, table=replace(problem.table, columns=(*problem.table.columns, column)))
     bench = Workbench(problem, depth=2)
     questions = bench.space.questions
@@ -429,12 +429,12 @@ def test_wishes_ask_either_of_two_categories():
     columns = [
         Column(
             schema=ColumnSchema(name="b", kind=ColumnKind.CATEGORICAL, categories=("p", "q")),
-            values=np.array([0.0, 0, 1, 1]),
+            cells=np.array([0.0, 0, 1, 1]),
         ),
-        Column(schema=ColumnSchema(name="a", kind=ColumnKind.BINARY), values=np.array([0.0, 1, 1, 1])),
+        Column(schema=ColumnSchema(name="a", kind=ColumnKind.BINARY), cells=np.array([0.0, 1, 1, 1])),
     ]
     for turn in (0, 1):
-        columns[0] = replace(columns[0], values=abs(turn - columns[0].values))
+        columns[0] = replace(columns[0], cells=abs(turn - columns[0].values))
         problem = Problem(
             table=Table(columns=tuple(columns), row_numbers=np.arange(1, 5)),
             labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 1, 1, 1], np.int32)),
@@ -475,7 +475,7 @@ def test_tree_that_is_not_the_best_is_never_called_optimal():
     values = np.array([2.5, 2.5, 0.5, -1.0])
     problem = Problem(
         table=Table(
-            columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=values),),
+            columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), cells=values),),
             row_numbers=np.arange(1, 5),
         ),
         labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 0, 1, 0], np.int32)),

@@ -162,7 +162,7 @@ def wave(n=240, classes=6, seed=0):
 
 def table_of(X, y):
     schemas = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(X.shape[1])]
-    columns = tuple(Column(schema=schema, values=X[:, j]) for j, schema in enumerate(schemas))
+    columns = tuple(Column(schema=schema, cells=X[:, j]) for j, schema in enumerate(schemas))
     labels = Labels(name="y", classes=tuple("abcdef"), codes=y.astype(np.int32))
     return Table(columns=columns, row_numbers=np.arange(1, len(y) + 1)), labels
 

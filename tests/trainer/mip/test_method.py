@@ -41,7 +41,7 @@ def sample() -> tuple[Table, Labels]:
         ColumnSchema(name="sex", kind=ColumnKind.BINARY),
     ]
     codes = (values[LENGTH] + 0.8 * values[SEX] - 0.5 * values[WEIGHT] + 0.4 * r.normal(size=N) > 0.1).astype(np.int32)
-    columns = tuple(Column(schema=s, values=v) for s, v in zip(schema, values, strict=True))
+    columns = tuple(Column(schema=s, cells=v) for s, v in zip(schema, values, strict=True))
     return Table(columns=columns, row_numbers=np.arange(N)), Labels(name="y", classes=("no", "yes"), codes=codes)
 
 
@@ -271,7 +271,7 @@ def test_unreadable_constraint_is_refused(asked, where):
 @pytest.mark.parametrize("method", [*FLOW, "oct", "binoct"])
 def test_columns_that_never_change_leave_one_leaf_with_a_proof(method):
     table = Table(
-        columns=(Column(schema=ColumnSchema(name="flat", kind=ColumnKind.NUMERIC), values=np.ones(5)),),
+        columns=(Column(schema=ColumnSchema(name="flat", kind=ColumnKind.NUMERIC), cells=np.ones(5)),),
         row_numbers=np.arange(5),
     )
     labels = Labels(name="y", classes=("no", "yes"), codes=np.array([0, 1, 1, 1, 0], np.int32))
@@ -295,7 +295,7 @@ def test_no_time_gives_the_first_tree_and_a_bound_that_holds(method):
 def test_binoct_constraints_refer_to_complete_tree_for_any_rows(method, values, codes):
     """With a constant column or one class, no split is needed, but binoct still has four leaves."""
     table = Table(
-        columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=np.array(values)),),
+        columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), cells=np.array(values)),),
         row_numbers=np.arange(4),
     )
     labels = Labels(name="y", classes=("no", "yes")[: max(codes) + 1], codes=np.array(codes, np.int32))
@@ -315,7 +315,7 @@ def test_binoct_constraints_refer_to_complete_tree_for_any_rows(method, values, 
 
 def test_complete_tree_uses_a_column_even_if_none_splits_rows():
     table = Table(
-        columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=np.ones(4)),),
+        columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), cells=np.ones(4)),),
         row_numbers=np.arange(4),
     )
     labels = Labels(name="y", classes=("no", "yes"), codes=np.array([0, 1, 1, 1], np.int32))
@@ -341,7 +341,7 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
         r = np.random.default_rng(seed)
         n = int(r.integers(6, 16))
         schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(3)]
-        columns = tuple(Column(schema=s, values=r.integers(0, 2, n).astype(float)) for s in schema)
+        columns = tuple(Column(schema=s, cells=r.integers(0, 2, n).astype(float)) for s in schema)
         table = Table(columns=columns, row_numbers=np.arange(n))
         labels = Labels(name="y", classes=("a", "b"), codes=np.append(r.integers(0, 2, n - 2), [0, 1]).astype(np.int32))
         for penalty in (1e-7, 3e-9, 0.1111111111):
@@ -365,7 +365,7 @@ def test_requested_gap_works_with_a_fine_price(method, seed, gap):
     y = r.integers(0, 2, n).astype(np.int32)
     schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(5)]
     table = Table(
-        columns=tuple(Column(schema=s, values=v) for s, v in zip(schema, X.T, strict=True)), row_numbers=np.arange(n)
+        columns=tuple(Column(schema=s, cells=v) for s, v in zip(schema, X.T, strict=True)), row_numbers=np.arange(n)
     )
     labels = Labels(name="y", classes=("a", "b"), codes=y)
     parameters = {"depth": 2, "leaf_penalty": 1e-9, "mip_gap": gap, "solver": "scip", "first_tree": "none"}

@@ -52,7 +52,7 @@ def test_categories_and_quantiles_are_ladders_too(method):
     X, labels = rows(7)
     colour = Column(
         schema=ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("red", "green", "blue")),
-        values=np.arange(10.0) % 3,
+        cells=np.arange(10.0) % 3,
     )
     table = Table(columns=(*numeric_table(X).columns, colour), row_numbers=np.arange(1, 11))
     values = []

@@ -109,7 +109,7 @@ def random_mixed(seed):
         schema = ColumnSchema(
             name=f"c{j}", kind=ColumnKind.CATEGORICAL if levels else ColumnKind.NUMERIC, categories=levels
         )
-        columns.append(Column(schema=schema, values=rng.integers(0, len(levels) or 4, n).astype(float)))
+        columns.append(Column(schema=schema, cells=rng.integers(0, len(levels) or 4, n).astype(float)))
     return rng, Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
         labels=Labels(name="y", classes=("p", "q", "r")[:classes], codes=rng.integers(0, classes, n).astype(np.int32)),
@@ -158,10 +158,10 @@ def test_the_method_proves_a_tree_in_the_columns_own_units():
     n = 80
     names = ("red", "green", "blue")
     columns = (
-        Column(schema=ColumnSchema(name="length", kind=ColumnKind.NUMERIC), values=rng.normal(size=n)),
+        Column(schema=ColumnSchema(name="length", kind=ColumnKind.NUMERIC), cells=rng.normal(size=n)),
         Column(
             schema=ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=names),
-            values=rng.integers(0, 3, n).astype(float),
+            cells=rng.integers(0, 3, n).astype(float),
         ),
     )
     codes = (((columns[0].values > 0.3) ^ (columns[1].values == 1)) ^ (rng.random(n) < 0.1)).astype(np.int32)

@@ -35,11 +35,11 @@ def many_values(seed: int) -> Problem:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(8, 12))
     columns = [
-        Column(schema=ColumnSchema(name=f"c {j}", kind=ColumnKind.NUMERIC), values=rng.permutation(n).astype(float))
+        Column(schema=ColumnSchema(name=f"c {j}", kind=ColumnKind.NUMERIC), cells=rng.permutation(n).astype(float))
         for j in range(2)
     ]
     levels = ColumnSchema(name="c 2", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "c d"))
-    columns.append(Column(schema=levels, values=rng.integers(0, 3, n).astype(float)))
+    columns.append(Column(schema=levels, cells=rng.integers(0, 3, n).astype(float)))
     return Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
         labels=Labels(name="class", classes=("no", "yes"), codes=rng.integers(0, 2, n).astype(np.int32)),
@@ -190,10 +190,8 @@ def test_shallow_trees(depth):
 @pytest.mark.parametrize("wish", ["ask root c 0 in a", "ask root c 0 in b"])
 def test_category_of_all_rows_is_not_taken_for_another_question(turn, wish):
     columns = [
-        Column(
-            schema=ColumnSchema(name="c 0", kind=ColumnKind.CATEGORICAL, categories=("a", "b")), values=np.eye(4)[3]
-        ),
-        Column(schema=ColumnSchema(name="c 1", kind=ColumnKind.NUMERIC), values=np.arange(4.0)),
+        Column(schema=ColumnSchema(name="c 0", kind=ColumnKind.CATEGORICAL, categories=("a", "b")), cells=np.eye(4)[3]),
+        Column(schema=ColumnSchema(name="c 1", kind=ColumnKind.NUMERIC), cells=np.arange(4.0)),
     ][::turn]
     problem = Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, 5)),

@@ -90,7 +90,7 @@ def binned(problem: Problem, bins: int, columns: tuple[int, ...] | None = None) 
             ranked = sorted(column.values)
             # The edge is the smallest value that at least k/bins of the rows do not exceed.
             edges = {ranked[-(-k * len(ranked) // bins) - 1] for k in range(1, bins)}
-            column = replace(column, values=np.array([float(sum(v > e for e in edges)) for v in column.values]))
+            column = replace(column, cells=np.array([float(sum(v > e for e in edges)) for v in column.values]))
         made.append(column)
     return replace(problem, table=replace(problem.table, columns=tuple(made)))
 

@@ -27,7 +27,7 @@ def problem_of(columns, codes, kinds):
     for j, (values, kind) in enumerate(zip(columns, kinds, strict=True)):
         values = np.asarray(values, float)
         categories = tuple(f"c{i}" for i in range(int(values.max()) + 1)) if kind is ColumnKind.CATEGORICAL else ()
-        made.append(Column(schema=ColumnSchema(name=f"g{j}", kind=kind, categories=categories), values=values))
+        made.append(Column(schema=ColumnSchema(name=f"g{j}", kind=kind, categories=categories), cells=values))
     labels = Labels(name="y", classes=tuple(f"k{k}" for k in range(max(codes) + 1)), codes=np.asarray(codes, np.int32))
     return Problem(table=Table(columns=tuple(made), row_numbers=np.arange(1, len(codes) + 1)), labels=labels)
 

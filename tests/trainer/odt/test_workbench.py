@@ -39,7 +39,7 @@ def table(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> Table:
             schema=ColumnSchema(
                 name=f"c {j}", kind=ColumnKind.CATEGORICAL if levels else ColumnKind.NUMERIC, categories=levels
             ),
-            values=np.asarray(values, float),
+            cells=np.asarray(values, float),
         )
         for j, (values, levels) in enumerate(columns)
     ]
@@ -82,7 +82,7 @@ def with_empty_cells(rng, problem: Problem) -> Problem:
             values = rng.integers(0, 3, len(column.values)).astype(float)
             values[rng.random(len(values)) < rng.uniform(0.1, 0.7)] = np.nan
             schema = ColumnSchema(name=column.name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN)
-            column = Column(schema=schema, values=values)
+            column = Column(schema=schema, cells=values)
         columns.append(column)
     return replace(problem, table=replace(problem.table, columns=tuple(columns)))
 

@@ -29,12 +29,12 @@ def random_table(rng: np.random.Generator, *, categories: bool = True, classes: 
             values[codes == 0] = np.nan
         elif case < 0.85:
             values[rng.random(n) < rng.uniform(0.1, 0.6)] = np.nan
-        columns.append(Column(schema=_schema(f"x{j}", values), values=values))
+        columns.append(Column(schema=_schema(f"x{j}", values), cells=values))
     if categories and rng.random() < 0.4:
         schema = ColumnSchema(
             name="c", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "d"), missing=MissingPolicy.DROP
         )
-        columns.append(Column(schema=schema, values=rng.integers(0, 3, n).astype(float)))
+        columns.append(Column(schema=schema, cells=rng.integers(0, 3, n).astype(float)))
     if rng.random() < 0.3:  # makes two rows in which all cells are empty
         for column in columns:
             if column.kind is not ColumnKind.CATEGORICAL:

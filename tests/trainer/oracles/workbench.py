@@ -44,7 +44,7 @@ def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Prob
         if questions > 6:
             break
         schema = ColumnSchema(name=f"c {j}", kind=ColumnKind(kind), categories=levels)
-        columns.append(Column(schema=schema, values=values))
+        columns.append(Column(schema=schema, cells=values))
     y = rng.integers(0, classes, n).astype(np.int32)
     return Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
@@ -69,7 +69,7 @@ def empty_table(seed: int, *, max_rows: int = 9) -> Problem:
             continue
         values = column.values % 3
         values[rng.random(len(values)) < rng.uniform(0.1, 0.6)] = np.nan
-        columns.append(Column(schema=replace(column.schema, missing=MissingPolicy.LEARN), values=values))
+        columns.append(Column(schema=replace(column.schema, missing=MissingPolicy.LEARN), cells=values))
     scheme = [Scheme.ALL_THRESHOLDS, problem.scheme][rng.integers(2)]
     return replace(problem, table=replace(problem.table, columns=tuple(columns)), scheme=scheme)
 
@@ -82,11 +82,11 @@ def coarse_table(seed: int, *, max_rows: int = 9) -> Problem:
     columns = []
     for j in range(int(rng.integers(1, 3))):
         values = rng.integers(0, 5, n).astype(float)
-        columns.append(Column(schema=ColumnSchema(name=f"c {j}", kind=ColumnKind.NUMERIC), values=values))
+        columns.append(Column(schema=ColumnSchema(name=f"c {j}", kind=ColumnKind.NUMERIC), cells=values))
     if rng.random() < 0.5:
         levels = ("a", "b") if rng.random() < 0.5 else ("a", "b", "c d")
         schema = ColumnSchema(name="kind", kind=ColumnKind.CATEGORICAL, categories=levels)
-        columns.append(Column(schema=schema, values=rng.integers(0, len(levels), n).astype(float)))
+        columns.append(Column(schema=schema, cells=rng.integers(0, len(levels), n).astype(float)))
     return Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
         labels=Labels(

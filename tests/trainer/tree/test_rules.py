@@ -43,13 +43,13 @@ def table(seed: int, classes: int = 2) -> tuple[Table, Labels]:
         "tiny": rng.normal(size=n) * 1e-7,
     }
     chosen = [str(name) for name in rng.choice(list(numbers), 2, replace=False)]
-    columns = [Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC), values=numbers[name]) for name in chosen]
+    columns = [Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC), cells=numbers[name]) for name in chosen]
     columns.append(
-        Column(schema=ColumnSchema(name="member", kind=ColumnKind.BINARY), values=rng.integers(0, 2, n).astype(float))
+        Column(schema=ColumnSchema(name="member", kind=ColumnKind.BINARY), cells=rng.integers(0, 2, n).astype(float))
     )
     colour = rng.integers(0, len(LEVELS), n)
     schema = ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=LEVELS)
-    columns.append(Column(schema=schema, values=colour.astype(float)))
+    columns.append(Column(schema=schema, cells=colour.astype(float)))
     score = sum((c.values > np.median(c.values)).astype(float) for c in columns) + rng.normal(size=n)
     codes = np.clip((score - score.min()) / (np.ptp(score) + 1e-9) * classes, 0, classes - 1).astype(np.int32)
     labels = Labels(name="y", classes=("no", "yes", "perhaps")[:classes], codes=codes)

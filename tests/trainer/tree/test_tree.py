@@ -40,12 +40,16 @@ def test_leaves_do_not_depend_on_order_and_type_of_the_matrix(seed):
     assert tree.apply(small.astype(np.uint8)).tolist() == tree.apply(small).tolist()
 
 
-def test_the_matrix_of_a_table_is_no_second_copy():
-    rows = np.arange(12.0).reshape(4, 3)
+@pytest.mark.parametrize("unit", [1.0, 0.5])
+def test_the_matrix_of_a_table_is_no_second_copy(unit):
+    rows = np.arange(12.0).reshape(4, 3) * unit
     table = numeric_table(rows)
     for part, expected in ((table, rows), (table.take(np.array([3, 1])), rows[[3, 1]])):
         assert np.array_equal(part.matrix(), expected)
-        assert np.shares_memory(part.matrix(), part.columns[0].values)
+        assert part.matrix().dtype == np.float64
+        assert np.array_equal(part.stored_matrix(), expected)
+        assert np.shares_memory(part.stored_matrix(), part.columns[0].cells)
+        assert part.columns[0].cells.dtype == (np.uint8 if unit == 1.0 else np.float64)
     mixed = Table(columns=(table.columns[2], table.columns[0]))
     assert np.array_equal(mixed.matrix(), rows[:, [2, 0]])
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from trainer.dtypes import CODE
 from trainer.errors import DataError
-from trainer.table import ClassType, Column, ColumnSchema, Labels, Table, fingerprint
+from trainer.table import ClassType, Column, ColumnSchema, Labels, Table, fingerprint, narrow
 from trainer.tree.file import write_atomically
 
 FORMAT = b"octweb-table"
@@ -61,7 +61,7 @@ def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
                 f"The stored table has format {record['format_version']}, which this version of octweb cannot read. Upload the file again."
             )
         columns = tuple(
-            Column(schema=ColumnSchema.from_json(column_record), values=_array(stored, str(j), np.float64))
+            Column(schema=ColumnSchema.from_json(column_record), cells=narrow(_array(stored, str(j), np.float64)))
             for j, column_record in enumerate(record["columns"])
         )
         table = Table(columns=columns, row_numbers=_array(stored, ROWS, np.int64))

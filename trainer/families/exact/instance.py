@@ -15,6 +15,7 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, CountArray
 from trainer.errors import DataError, ParameterError
+from trainer.families.exact.kernels.equal_rows import group_rows
 from trainer.families.exact.kernels.node import DataRows
 from trainer.kernels.bits import pack_bits
 from trainer.solver_common.binary_problem import BinaryProblem
@@ -116,7 +117,7 @@ def build_packed(
         shifts = np.zeros(len(weights), np.int64)
     else:
         rows, shifts = _by_bit(weights)
-    order = np.lexsort((shifts, y[rows]))
+    order = _stable_order(y[rows].astype(np.int64) << 6 | shifts)
     rows = rows[order]
     shifts = shifts[order]
     classes = y[rows]
@@ -155,30 +156,39 @@ def _costs(leaf_cost: Fraction, total: int, depth: int | None) -> tuple[int, int
 
 
 def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndarray, CodeArray, CountArray, np.ndarray]:
-    """Merge equal rows if that saves work, and mark unavoidable errors."""
-    keys = (y, *bits.T)
-    order = np.lexsort(keys)
-    b = bits[order]
-    c = y[order]
-    new_group = np.ones(len(b), bool)
-    new_group[1:] = (b[1:] != b[:-1]).any(axis=1)
-    new_row = new_group.copy()
-    new_row[1:] |= c[1:] != c[:-1]
-    merged_row = np.cumsum(new_row) - 1
-    merged = np.bincount(merged_row, weights[order]).astype(np.int64)
-    first = order[new_row]
-    group = (np.cumsum(new_group) - 1)[new_row]
+    """Merge equal rows if that saves work, and mark unavoidable errors.
+
+    A merged row is a pair of a group of equal rows and a class, in the order of the words and of the classes.
+    """
+    first, group = group_rows(bits, False)
+    n_classes = int(y.max()) + 1
+    pairs, pair_of = np.unique(group * n_classes + y, return_inverse=True)
+    merged = np.bincount(pair_of, weights).astype(np.int64)
     # the most frequent class of each group; the smaller class wins ties
-    best = np.lexsort((y[first], -merged, group))
-    top = np.ones(len(best), bool)
-    top[1:] = group[best][1:] != group[best][:-1]
-    equal = np.ones(len(first), np.uint8)
-    equal[best[top]] = 0
-    if _effort(merged) < 0.7 * _effort(weights):
-        return bits[first], y[first], merged, equal
-    spread = np.empty(len(y), np.uint8)
-    spread[order] = equal[merged_row]
-    return bits, y, weights, spread
+    heaviest = np.maximum.reduceat(merged, np.searchsorted(pairs, np.arange(len(first)) * n_classes))
+    top = np.flatnonzero(merged == heaviest[pairs // n_classes])
+    top = top[np.diff(pairs[top] // n_classes, prepend=-1) > 0]
+    equal = np.ones(len(pairs), np.uint8)
+    equal[top] = 0
+    if _effort(merged) >= 0.7 * _effort(weights):
+        return bits, y, weights, equal[pair_of]
+    order = np.lexsort(bits[first].T)
+    place = np.empty(len(first), np.int64)
+    place[order] = np.arange(len(first))
+    # pairs ascend by class within a group
+    sorted_pairs = np.argsort(place[pairs // n_classes], kind="stable")
+    pairs = pairs[sorted_pairs]
+    return (
+        bits[first[pairs // n_classes]],
+        (pairs % n_classes).astype(np.int32),
+        merged[sorted_pairs],
+        equal[sorted_pairs],
+    )
+
+
+def _stable_order(keys: np.ndarray) -> np.ndarray:
+    """Return the stable ascending order of keys from 0; a radix sort if they have 16 bits."""
+    return np.argsort(keys.astype(np.uint16) if keys.max() < 1 << 16 else keys, kind="stable")
 
 
 def _effort(weights: CountArray) -> int:

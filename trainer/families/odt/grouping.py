@@ -147,7 +147,7 @@ def _groups_of(j: int, column: Column, full_column: Column, bins: int) -> list[C
         raise DataError(
             f"Column '{column.name}' has {plain.size} categories, but odt takes at most {MAX_CATEGORIES}. Merge rare categories, or leave the column out."
         )
-    if not full_column.missing.any():
+    if not full_column.has_missing:
         return [plain] if plain.size > 1 else []
     low = np.where(missing, 0, codes + 1).astype(np.int32)
     high = np.where(missing, plain.size, codes).astype(np.int32)
@@ -211,7 +211,7 @@ def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Setti
         names = [problem.table.names[j] for j in dict.fromkeys(groups.columns)]
         limit = f", no other columns than ({', '.join(names)})"
     columns = set(groups.columns)
-    sides = " with empty cells on either side" if any(problem.table.columns[j].missing.any() for j in columns) else ""
+    sides = " with empty cells on either side" if any(problem.table.columns[j].has_missing for j in columns) else ""
     return (
         f"this topology ({shape.nodes} questions, at most {shape.depth} per row), subsets of {len(columns)} columns, "
         f"numeric ones in at most {settings['bins']} bins{sides}{limit}"

@@ -135,7 +135,7 @@ class Linear(NumericSplit):
                 values = np.where(np.isnan(values), self.fills[h], values)
             # infinities of opposite signs add up to NaN, which goes right
             with np.errstate(invalid="ignore", over="ignore"):
-                total = total + coefficient * values
+                total = total + np.multiply(coefficient, values, dtype=np.float64)  # values may be bytes
         return total
 
     def goes_left(self, matrix: FloatArray) -> BoolArray:

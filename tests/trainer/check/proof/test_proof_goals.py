@@ -155,7 +155,7 @@ def test_goal_with_more_than_1000_thresholds_is_proved(tmp_path):
     wrong = rng.random(1050) < 0.2
     codes = ((values > 0.6) ^ wrong).astype(np.int32)
     schema = ColumnSchema(name="x", kind=ColumnKind.NUMERIC)
-    table = Table(columns=(Column(schema=schema, values=values),), row_numbers=np.arange(len(values)))
+    table = Table(columns=(Column(schema=schema, cells=values),), row_numbers=np.arange(len(values)))
     labels = Labels(name="y", classes=("no", "yes"), codes=codes)
     asked = {"depth": 2, "goal": "f1", "positive": "yes", "leaf_penalty": 0.05, "min_leaf": 3}
     _file(table, labels, asked, tmp_path, "exact-numeric", proof=tmp_path / "proof.jsonl.gz")

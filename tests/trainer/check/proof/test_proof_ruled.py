@@ -130,7 +130,7 @@ def table(rng: np.random.Generator, rows: int) -> Problem:
         schema = ColumnSchema(
             name=f"c {j}", kind=ColumnKind(kind), categories=("a", "b", "c d") if kind == "categorical" else ()
         )
-        columns.append(Column(schema=schema, values=values))
+        columns.append(Column(schema=schema, cells=values))
     y = (columns[0].values + columns[1].values + (rng.random(n) < 0.35)).astype(int) % classes
     return Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),

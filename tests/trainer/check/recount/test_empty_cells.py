@@ -64,7 +64,7 @@ def test_unseen_rule_of_refused_cells_is_kept(method, tmp_path):
 
 def column(name: str, values: list[float | None]) -> Column:
     own = np.array([np.nan if v is None else v for v in values])
-    return Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN), values=own)
+    return Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN), cells=own)
 
 
 @pytest.fixture(scope="module")

@@ -189,7 +189,7 @@ def test_the_summary_has_the_scope():
 
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
 def test_scope_of_single_class_is_written_again(method, tmp_path):
-    column = Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC), values=np.array([1.0, 2.0, 3.0]))
+    column = Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC), cells=np.array([1.0, 2.0, 3.0]))
     table = Table(columns=(column,), row_numbers=np.arange(1, 4))
     labels = Labels(name="y", classes=("a",), codes=np.zeros(3, np.int32))
     save(train(TrainRequest(table=table, labels=labels, method=method)).model, tmp_path / "m.json")

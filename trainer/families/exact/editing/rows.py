@@ -12,14 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.data.problem import Problem
-from trainer.dtypes import BitArray
+from trainer.dtypes import BIT, BitArray
 from trainer.families.exact.instance import ExactInstance, build_packed
 from trainer.families.exact.kernels.equal_rows import group_rows
 from trainer.kernels.bits import pack_bits
 
 
 def same_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first row of each group of equal rows of 64-bit numbers, and the group of each row, int64; NaN equals NaN."""
+    """Return the first row of each group of equal rows of 64-bit numbers or bytes, and the group of each row, int64; NaN equals NaN."""
+    if matrix.dtype == BIT:
+        matrix = matrix.astype(np.float64)
     # use a view, since copying a large matrix takes longer than the comparison
     first, same = group_rows(np.ascontiguousarray(matrix).view(np.uint64), matrix.dtype.kind == "f")
     return first, same

@@ -52,7 +52,7 @@ class ThresholdQuestions(Questions):
 
     def _present_values(self, column: int) -> FloatArray:
         values = self.problem.matrix[:, column]
-        return np.unique(values[~np.isnan(values)])
+        return np.unique(values[~np.isnan(values)]).astype(np.float64)
 
     def locate(self, question: int) -> tuple[int, int]:
         """Return the feature of a question of the encoding, and the largest rank of its lower child."""
