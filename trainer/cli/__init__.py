@@ -25,6 +25,7 @@ COMMANDS = (
     "recount",
     "rules",
     "samples",
+    "stability",
     "train",
     "verify",
     "warm",

@@ -167,7 +167,7 @@ def best_by_leaves(problem: Problem, settings: Settings, monitor: Monitor) -> li
 
 def _frontier(problem: Problem, settings: Settings, monitor: Monitor) -> list[FrontierPoint]:
     return solve_frontier(
-        _binary_problem(problem, settings),
+        binary_problem(problem, settings),
         max_leaves=settings["max_leaves"],
         limits=_limits(settings, monitor),
         options=_options(settings),
@@ -188,7 +188,7 @@ def _proof(
         return result.proof
     if constraints is not None or settings["max_leaves"]:
         return _constrained_proof(problem, settings, constraints, result, points)
-    binary = _binary_problem(problem, settings)
+    binary = binary_problem(problem, settings)
     prove = prove_binary if settings["depth"] is not None else prove_any_depth
     return lambda stop: prove(binary, result.bound, stop=stop)
 
@@ -199,7 +199,7 @@ def _priced_proof(
     """Return the function that builds the proof with prices of columns."""
 
     def build(stop: Callable[[], bool]) -> ProofSteps | None:
-        binary = _binary_problem(problem, settings)
+        binary = binary_problem(problem, settings)
         prices = _prices(problem)
         options = _options(settings)
         leaves = settings["max_leaves"]
@@ -224,7 +224,7 @@ def _constrained_proof(
     points: list[FrontierPoint],
 ) -> Callable[[Callable[[], bool]], ProofSteps | None]:
     """Return the function that builds the proof of a frontier, or of the best tree under constraints."""
-    binary = _binary_problem(problem, settings)
+    binary = binary_problem(problem, settings)
 
     def build(stop: Callable[[], bool]) -> ProofSteps | None:
         errors = [p.bound for p in points]
@@ -256,7 +256,7 @@ def _cases_proof(
     # proof steps below the root do not account for forbidden pairs
     if constraints.conflict is not None and settings["depth"] > CHECKED_DEPTH:
         return None
-    binary = _binary_problem(problem, settings)
+    binary = binary_problem(problem, settings)
     columns = np.array([f.column for f in problem.binary.features])
 
     def search(usable: frozenset[int]) -> ExactSearch:
@@ -281,7 +281,8 @@ def _cases_proof(
     ).build_steps()
 
 
-def _binary_problem(problem: Problem, settings: Settings) -> BinaryProblem:
+def binary_problem(problem: Problem, settings: Settings) -> BinaryProblem:
+    """Return the rows over binary features, with the limits of the settings on single splits."""
     bits = problem.binary.bits(problem.table)
     depth = settings["depth"]
     return BinaryProblem(
@@ -334,7 +335,7 @@ def _solve_free(problem: Problem, settings: Settings, monitor: Monitor) -> Exact
         draft = _draft(problem, shape)
         monitor.report(incumbent=problem.objective(problem.tree(draft)), draft=draft)
 
-    binary = _binary_problem(problem, settings)
+    binary = binary_problem(problem, settings)
     start = None
     if problem.warm_start is not None:
         start = binary_tree(
@@ -356,7 +357,7 @@ def _solve_constrained(problem: Problem, settings: Settings, monitor: Monitor, c
     def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
         monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
 
-    binary = _binary_problem(problem, settings)
+    binary = binary_problem(problem, settings)
     result = solve_constrained(
         binary,
         constraints,
@@ -396,7 +397,7 @@ def _solve_priced(problem: Problem, settings: Settings, monitor: Monitor) -> Exa
         monitor.report(draft=_draft(problem, shape))
 
     return solve_priced(
-        _binary_problem(problem, settings),
+        binary_problem(problem, settings),
         _prices(problem),
         limits=_limits(settings, monitor),
         options=_options(settings),
@@ -432,7 +433,7 @@ def _optimal_trees_evidence(problem: Problem, settings: Settings, monitor: Monit
     """Return the number of optimal trees, as a text since it may be large, and the first of them."""
     monitor.report(phase="all optimal trees")
     optima = optimal_trees(
-        _binary_problem(problem, settings),
+        binary_problem(problem, settings),
         limit=settings["optimal_trees"],
         limits=_limits(settings, monitor),
         options=_options(settings),
