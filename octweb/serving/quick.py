@@ -401,11 +401,11 @@ def _columns_answer(served_model: ServedModel, matrix: np.ndarray, leaves: np.nd
 
 
 def _rows_answer(served_model: ServedModel, leaves: np.ndarray, notes: tuple[str, ...], ids: Ids | None) -> bytes:
-    records = served_model.tree.records
     tail = b'],"notes":%s}' % orjson.dumps(notes)
     if ids is None:
+        records = served_model.tree.records
         return served_model.head_v1 + b",".join([records[v] for v in leaves.tolist()]) + tail
-    return b"".join((served_model.head_v1, ids.json_records(records, leaves), tail))
+    return b"".join((served_model.head_v1, served_model.tree.recorded(leaves, ids), tail))
 
 
 def _tensors(served_model: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:

@@ -16,12 +16,28 @@ import orjson
 from octweb.registry.document.model_files import DocumentCache, model_file
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.predictions import leaf_answer
+from octweb.registry.prediction.recording import ID_DIGITS, Ids
 from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.cells import LARGEST_EXACT
 from trainer.data.rows import plain_matrix, plain_rows
-from trainer.dtypes import FloatArray
+from trainer.dtypes import BitArray, CodeArray, FloatArray
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
+
+ID_CHARACTERS = 36
+MEMBER = b',"decision":"' + ID_CHARACTERS * b"0" + b'"},'  # with the comma that follows the record
+DIGITS_END = -len(b'"},')  # end of the row number in MEMBER
+DIGITS_BEGIN = DIGITS_END - ID_DIGITS
+ID_BEGIN = DIGITS_END - ID_CHARACTERS
+
+
+def hexadecimal(n: int) -> BitArray:
+    """Return the numbers from 0 to n − 1 as text: an array of shape (n, ID_DIGITS) with one character in each cell."""
+    shifts = np.arange(4 * (ID_DIGITS - 1), -1, -4)
+    return np.frombuffer(b"0123456789abcdef", np.uint8)[np.arange(n)[:, None] >> shifts & 0xF]
+
+
+_NUMBERS = hexadecimal(2000)
 
 
 @dataclass(frozen=True)
@@ -54,6 +70,24 @@ class CompiledModel:
     def records(self) -> list[bytes]:
         """Record of a prediction in `/api/v1/`, by node."""
         return [orjson.dumps(leaf_answer(self.tree, v.id)) for v in self.tree.nodes]
+
+    @cached_property
+    def _lines(self) -> BitArray:
+        """The records with MEMBER, by node. JSON allows the spaces that make them equally long."""
+        width = max(map(len, self.records))
+        lines = [record[:-1].ljust(width) + MEMBER for record in self.records]
+        return np.frombuffer(b"".join(lines), np.uint8).reshape(len(lines), -1)
+
+    def recorded(self, leaves: CodeArray, ids: Ids) -> bytes:
+        """Return the record of each row with its id as the member `decision`, separated by commas."""
+        if ids.rows == 1:
+            return self.records[int(leaves[0])][:-1] + b',"decision":"' + ids.first.encode() + b'"}'
+        lines = self._lines.copy()
+        lines[:, ID_BEGIN:DIGITS_BEGIN] = np.frombuffer(ids.prefix.encode(), np.uint8)
+        text = lines.take(leaves, 0, None, "clip")  # nodes exist; the default mode checks them
+        n = ids.rows
+        text[:, DIGITS_BEGIN:DIGITS_END] = _NUMBERS[:n] if n <= len(_NUMBERS) else hexadecimal(n)
+        return text.tobytes()[:-1]
 
     @cached_property
     def labels(self) -> list[bytes]:

@@ -42,8 +42,6 @@ ID_DIGITS = 8  # the last digits of an id are the row number in its call
 FIRST_DIGITS = "0" * ID_DIGITS
 FIRST_ROW = bytes(ID_DIGITS // 2)
 _ROWS = FrameKind.ROWS  # reading a member of a class with 3.11 takes as long as packing a head
-# precomputed ends of records in a JSON answer, each with the comma that follows it; an array of bytes
-_ENDS = np.array([b'%08x"},' % i for i in range(2000)], object)
 _RANDOM_IDS = 256  # random parts of ids from one system call
 
 
@@ -77,21 +75,6 @@ class Ids(NamedTuple):
 
     def texts(self) -> list[str]:
         return [f"{self.prefix}{i:08x}" for i in range(self.rows)]
-
-    def json_records(self, records: list[bytes], leaves: CodeArray) -> bytes:
-        """Return the record of each row with the member `decision`, separated by commas.
-
-        `records` has the records without it, by leaf.
-        """
-        begin = np.empty(len(records), object)
-        for v in set(leaves.tolist()):
-            begin[v] = records[v][:-1] + b',"decision":"' + self.prefix.encode()
-        n = self.rows
-        parts = np.empty(2 * n, object)
-        parts[::2] = begin[leaves]
-        parts[1::2] = _ENDS[:n] if n <= len(_ENDS) else [b'%08x"},' % i for i in range(n)]
-        # joining twice as many parts takes half the time of adding the two parts of each row first
-        return b"".join(parts.tolist())[:-1]
 
 
 class Recorder:

@@ -29,7 +29,8 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.audit_trail import audit_models
 from octweb.registry.models import Recording
-from octweb.registry.prediction.recording import Ids, new_id, subject_digest
+from octweb.registry.prediction.compiled_models import compile_model
+from octweb.registry.prediction.recording import ID_DIGITS, Ids, new_id, subject_digest
 from tests.conftest import ROOT
 from tests.octweb.decisions.conftest import ROW
 
@@ -119,13 +120,14 @@ def test_ids_are_unique_uuids_of_version_7_also_after_a_fork():
     assert int(np.bitwise_or.reduce(random)) & (1 << 44) - 1 == (0xFFF << 32) | (1 << 30) - 1
 
 
-@pytest.mark.parametrize("rows", [1, 2, 1999, 2000, 2001, 3000])
-def test_records_of_an_answer_have_their_ids_in_order(rows):
-    records = [b'{"leaf":%d}' % i for i in range(5)]
-    leaves = np.random.default_rng(rows).integers(0, 5, rows).astype(np.int32)
-    ids = Ids("0123-", rows)
-    answers = json.loads(b"[" + ids.json_records(records, leaves) + b"]")
-    assert answers == [{"leaf": v, "decision": key} for v, key in zip(leaves.tolist(), ids.texts(), strict=True)]
+@pytest.mark.parametrize("rows", [1, 2, 1999, 2000, 2001, 70_000])
+def test_records_of_an_answer_have_their_ids_in_order(model, rows):
+    compiled = compile_model(model)
+    leaves = np.random.default_rng(rows).integers(0, len(compiled.records), rows).astype(np.int32)
+    ids = Ids(str(uuid.uuid4())[:-ID_DIGITS], rows)
+    answers = json.loads(b"[" + compiled.recorded(leaves, ids) + b"]")
+    expected = [json.loads(compiled.records[v]) for v in leaves.tolist()]
+    assert answers == [one | {"decision": key} for one, key in zip(expected, ids.texts(), strict=True)]
 
 
 @pytest.mark.slow
