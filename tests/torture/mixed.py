@@ -162,7 +162,7 @@ class Mix:
     def judged(self) -> str:
         failed = {name: dict(found) for name, found in self.statuses.items() if any(not s or s >= 500 for s in found)}
         if failed:
-            raise Broken(f"calls failed: {failed}")
+            raise Broken(f"calls failed: {failed}; without an answer: {self.site.unanswered[-5:]}")
         settled = [mb for at, mb in self.memory if at > min(SETTLED, self.seconds / 5)] or [self.memory[-1][1]]
         quarters = [settled[i * len(settled) // 4 : (i + 1) * len(settled) // 4] or settled for i in range(4)]
         begin, *_, end = medians = [statistics.median(quarter) for quarter in quarters]

@@ -78,6 +78,7 @@ class Site:
         self.workers: list[subprocess.Popen] = []
         self.token = ""
         self.datasets: dict[str, str] = {}
+        self.unanswered: list[str] = []  # calls without an answer, with the reason
 
     def prepare(self) -> None:
         """Set up the database, a user and a token, start all processes, and upload the data sets."""
@@ -158,7 +159,8 @@ class Site:
         except urllib.error.HTTPError as error:
             content = error.read()
             status = error.code
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            self.unanswered.append(f"{time.strftime('%H:%M:%S')} {method} {path}: {error!r}")
             return 0, None
         try:
             return status, json.loads(content)
