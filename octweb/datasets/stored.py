@@ -33,7 +33,7 @@ from trainer.data.formats.spreadsheet import as_text
 from trainer.data.formats.staged import lines_in
 from trainer.data.parsing import ColumnParsing
 from trainer.errors import DataError
-from trainer.table import Labels, Table
+from trainer.table import ColumnSchema, Labels, Table
 
 STREAMED_ROWS = 10_000
 GONE = "The stored file is missing or damaged. Upload it again."
@@ -77,6 +77,13 @@ def unpack_counts(dataset: Dataset, folder: Path) -> Path:
             with archive.open(name) as source, (target / name).open("wb") as out:
                 shutil.copyfileobj(source, out)
     return target
+
+
+def counted_names(dataset: Dataset) -> tuple[tuple[ColumnSchema, ...], tuple[str, ...]]:
+    """Return the columns and classes of the counts of a data set. Raises DataError."""
+    with zipfile.ZipFile(path_of(dataset.counts)) as archive:
+        record = json.loads(archive.read(RECORD))
+    return tuple(ColumnSchema.from_json(column) for column in record["columns"]), tuple(record["classes"])
 
 
 def load(dataset: Dataset) -> tuple[Table, Labels]:

@@ -41,7 +41,6 @@ from trainer.errors import DataError, list_names
 from trainer.tree.document import publishable
 
 ENDS = "ends"
-COUNTED = "The model was trained on counts, and a dossier measures rows, so there can be none. The model file states SHA-256 and source of the counts."
 NO_ROWS = "The rows of this model are gone, so there can be no dossier. Train it again on a data set that you keep."
 MAX_TEXT = 4_000
 MAX_GROUPS = 20
@@ -86,12 +85,12 @@ def start(
 
 
 def start_for_approval(event: ReviewEvent) -> None:
-    """Queue the dossier that belongs to an approval, in its transaction. Without rows, there can be none.
+    """Queue the dossier that belongs to an approval, in its transaction. Without rows or counts, there can be none.
 
     The limit on the owner's jobs does not apply, because each approval has one dossier.
     """
     model = event.model
-    if model.dataset is None or not model.dataset.file:
+    if absence_words(model):
         return
     job = ModelDossier.objects.create(
         owner=model.owner,
@@ -111,10 +110,8 @@ def _approval_without_dossier(model: TreeModel) -> ReviewEvent | None:
 
 
 def absence_words(model: TreeModel) -> str:
-    """Return why there can be no dossier: the model has no rows here. "" if there can be one."""
-    if model.dataset is not None and model.dataset.file:
-        return ""
-    return COUNTED if model.dataset is not None and model.dataset.counts else NO_ROWS
+    """Return why there can be no dossier: the model has neither rows nor counts here. "" if there can be one."""
+    return "" if model.dataset is not None and (model.dataset.file or model.dataset.counts) else NO_ROWS
 
 
 def _check_texts(texts: Mapping[str, str]) -> dict[str, str]:
@@ -135,6 +132,10 @@ def _check_texts(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _groups(model: TreeModel, groups: Sequence[str] | None) -> list[str]:
+    if model.dataset is not None and model.dataset.counts:
+        if groups:
+            raise ValidationError({"groups": "Counts do not show the rows of groups. Leave the groups out."})
+        return []
     if groups is None:
         last = ModelDossier.objects.filter(model=model).order_by("-created").first()
         return list(last.groups) if last else []

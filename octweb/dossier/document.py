@@ -119,7 +119,7 @@ def _classes(record: Mapping[str, Any], part: str) -> list[tuple[str, Any, Any]]
 
 
 def _stability(stability: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the agreement of the folds' trees: shares, rows, leaves and tested columns."""
+    """Return the agreement of the folds' trees: shares, rows (0 if they are not known), leaves and tested columns."""
     if stability is None:
         return None
     shares = [one["share"] for one in stability["agreement"] if one["share"] is not None]

@@ -53,7 +53,6 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
         "made": dossier,
         "approved": actions.approval_dossier(model),
         "refusal": refusal,
-        "absence": actions.COUNTED if actions.absence_words(model) == actions.COUNTED else "",
         "wait": wait_of(job),
         "texts": [
             *((name, label, texts.get(name, "")) for name, (label, _) in BASIC.items()),
@@ -61,7 +60,7 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
         ],
         "further": [(name, label, words, texts.get(name, "")) for name, (label, words) in FURTHER.items()],
         "columns": [c["name"] for c in model.dataset.columns if c["name"] != target]
-        if inside and model.dataset
+        if inside and model.dataset and not model.dataset.counts
         else [],
         "groups": job.groups if job is not None else [],
         "has_pdf": dossier is not None and PDF in dossier.summary.get("files", []),

@@ -19,6 +19,7 @@ from octweb.audit import actions as audit
 from octweb.checking.actions import ENDING, proof_of
 from octweb.core import files
 from octweb.core.files import place_in
+from octweb.datasets.stored import unpack_counts
 from octweb.dossier import signing
 from octweb.dossier.actions import NO_ROWS, about
 from octweb.dossier.folder import HTML, zip_folder
@@ -49,7 +50,10 @@ class DossierChild(Process):
         model = self.job.model
         (self.folder / "model.json").write_text(document_of(model), encoding="utf-8")
         (self.folder / "about.json").write_text(json.dumps(about(self.job)), encoding="utf-8")
-        self.data = place_in(model.dataset.file, self.folder / "data.parquet")
+        if model.dataset.counts:
+            self.data = unpack_counts(model.dataset, self.folder)
+        else:
+            self.data = place_in(model.dataset.file, self.folder / "data.parquet")
         if (proof := proof_of(model)) is not None:
             self.proof = place_in(proof.file, self.folder / ENDING)
 

@@ -91,7 +91,7 @@ def enqueue(  # noqa: PLR0913 - its arguments are the fields of a request
         return before
     asked = parameters or {}
     if dataset.counts:
-        parameters = _counted_parameters(
+        parameters = counted_parameters(
             dataset,
             method,
             asked,
@@ -130,7 +130,7 @@ def enqueue(  # noqa: PLR0913 - its arguments are the fields of a request
     return run
 
 
-def _counted_parameters(
+def counted_parameters(
     dataset: Dataset, method: str, parameters: Mapping[str, Any], *, rows_needed: bool
 ) -> dict[str, Any]:
     """Return the settings of a training from counts, which are few.

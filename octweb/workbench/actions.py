@@ -26,7 +26,7 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.lifecycle.access import may_see_rows
 from octweb.registry.models import TreeModel
-from octweb.runs.actions import check_settings, within_limits
+from octweb.runs.actions import check_settings, counted_parameters, within_limits
 from octweb.runs.dependence import ROLES
 from octweb.runs.models import TrainingRun
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
@@ -48,8 +48,8 @@ from trainer.workbench.requests import check_editable, check_good_request, check
 
 MOST_STEPS = 5000
 NO_COUNT = (
-    "Good trees are counted only for the method 'exact', without limits on leaves, recalls, pairs and numbers of columns. "
-    "Open a workbench with such a tree."
+    "Good trees are counted only for the method 'exact', without limits on leaves, recalls, pairs and numbers of columns, "
+    "and from counts of a source also without costs. Open a workbench with such a tree."
 )
 MOST_WISHES = 100
 MOST_TEXT = 1000
@@ -78,7 +78,8 @@ def open_for(
         raise Unprocessable(
             "The data set of this model is gone, and a workbench needs its rows. Open a workbench on another data set."
         )
-    stored.refuse_without_rows(dataset)
+    if not dataset.counts:
+        stored.refuse_without_rows(dataset)
     values = dict(parameters or {})
     wishes: list[str] = []
     reasons: dict[str, str] = {}
@@ -91,6 +92,9 @@ def open_for(
         test_share = model_test_share if test_share is None else test_share
     bound = {} if model is None else _bound_columns(model)
     declared = _editable_method(method)
+    if dataset.counts:
+        values = {"time_limit": EDIT_SECONDS} | values
+        values = counted_parameters(dataset, method, values, rows_needed=bool(test_share))
     checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
     settings = within_limits(declared, checked.to_json(), said=values)
     check_settings(declared, checked, dataset)
@@ -300,6 +304,8 @@ def _names(bench: Workbench) -> tuple[Sequence[ColumnSchema], Sequence[str]]:
     if answered is not None:
         tree = from_json(json.loads(answered.document)).tree
         return tree.schema, tree.classes
+    if bench.dataset.counts:
+        return stored.counted_names(bench.dataset)
     table, labels = stored.load(bench.dataset)
     return table.schema, labels.classes
 

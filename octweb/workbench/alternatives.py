@@ -17,11 +17,9 @@ from octweb.registry.models import TreeModel
 from octweb.registry.page.scene import ModelScene
 from octweb.registry.page.tab import Tab
 from octweb.workbench import actions, page
-from octweb.workbench.models import StepKind, StepState, Workbench
-from trainer.registry import editable_ids
+from octweb.workbench.models import StepKind, StepState, Workbench, countable
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench.requests import counts_good_trees
 
 
 def ask(model: TreeModel, user: Any, node: int) -> None:
@@ -47,7 +45,7 @@ def ask(model: TreeModel, user: Any, node: int) -> None:
 
 
 def _counts(model: TreeModel) -> bool:
-    return counts_good_trees(model.method, model_file(model).parameters)
+    return countable(model.dataset, model.method, model_file(model).parameters)
 
 
 def _bench(model: TreeModel, owner: Any) -> Workbench | None:
@@ -88,5 +86,5 @@ TAB = Tab(
     label="Alternatives",
     template="workbench/_alternatives.html",
     context=_context,
-    shown=lambda scene: scene.model.method in editable_ids() and scene.rows is not None,
+    shown=lambda scene: scene.can_be_searched,
 )

@@ -212,14 +212,7 @@ def context(bench: Workbench) -> dict[str, Any]:
         "first": [(text, n, 100 * n / total) for text, n in first[:30]],
         "first_more": max(0, len(first) - 30),
         "need": [
-            {
-                "name": name,
-                "trees": v["trees"],
-                "least": 100 * v["asked_least"],
-                "most": 100 * v["asked_most"],
-                "width": 100 * (v["asked_most"] - v["asked_least"]),
-                "lost": _importance_range(v, costs),
-            }
+            {"name": name, "trees": v["trees"], "lost": _importance_range(v, costs)} | _asked_shares(v)
             for name, v in sorted((result.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
         ],
@@ -337,6 +330,13 @@ def _number(text: str, most: int) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 6 and 1 <= int(text) <= most else None
 
 
+def _asked_shares(column: dict[str, Any]) -> dict[str, float]:
+    """Return the least and largest share of rows that a tree asks about a column, in percent; {} from counts."""
+    least = column["asked_least"]
+    most = column["asked_most"]
+    return {} if least is None else {"least": 100 * least, "most": 100 * most, "width": 100 * (most - least)}
+
+
 def _importance_range(column: dict[str, Any], costs: dict[str, str] | None) -> str:
     """Return the least and largest importance of a column in words, in percent of the rows or in costs.
 
@@ -425,9 +425,10 @@ def _title(number: int, tree: dict[str, Any], result: dict[str, Any], costs: dic
 
 def _extra_errors(tree: dict[str, Any], result: dict[str, Any]) -> float | None:
     """Return the number of rows by which a tree is worse than the best tree, or None if the number of rows is unknown."""
-    if not result.get("rows"):
+    rows = (result.get("rows") or {}).get("of") or result.get("counted_rows")
+    if not rows:
         return None
-    more = (result["optimum"] - tree["objective"]) * result["rows"]["of"]
+    more = (result["optimum"] - tree["objective"]) * rows
     return more if more > ROUNDING else 0.0
 
 

@@ -6,6 +6,9 @@ the steps.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db import models
 
 from octweb.core.ownership import Deletable, list_indexes
@@ -31,6 +34,12 @@ class StepState(models.TextChoices):
     WORKING = "working", "Searching"
     DONE = "done", "Done"
     FAILED = "failed", "Failed"
+
+
+def countable(dataset: Any, method: str, parameters: Mapping[str, Any]) -> bool:
+    """Return whether good trees can be counted with these settings; counts of a source do not show those of costs."""
+    of_costs = dataset is not None and bool(dataset.counts) and bool(parameters.get("costs"))
+    return counts_good_trees(method, parameters) and not of_costs
 
 
 class Workbench(Job, Deletable):
@@ -72,7 +81,7 @@ class Workbench(Job, Deletable):
     @property
     def counts_good_trees(self) -> bool:
         """Whether all good trees can be counted with its method and settings."""
-        return counts_good_trees(self.method, self.parameters)
+        return countable(self.dataset, self.method, self.parameters)
 
     @property
     def groups_categories(self) -> bool:

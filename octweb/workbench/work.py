@@ -21,6 +21,7 @@ from django.utils import timezone
 from octweb.checking.actions import keep_proof
 from octweb.core.files import place_in
 from octweb.core.limits import allowed
+from octweb.datasets.stored import unpack_counts
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import job_models, send
@@ -52,9 +53,12 @@ class EditingChild(Process):
 
     def write_inputs(self) -> None:
         bench: Workbench = self.job
-        self.data = place_in(bench.dataset.file, self.folder / "data.parquet")
-        (self.folder / "schema.json").write_text(json.dumps(bench.dataset.columns), encoding="utf-8")
-        (self.folder / "reading.json").write_text(json.dumps(bench.dataset.reading), encoding="utf-8")
+        if bench.dataset.counts:
+            self.data = unpack_counts(bench.dataset, self.folder)
+        else:
+            self.data = place_in(bench.dataset.file, self.folder / "data.parquet")
+            (self.folder / "schema.json").write_text(json.dumps(bench.dataset.columns), encoding="utf-8")
+            (self.folder / "reading.json").write_text(json.dumps(bench.dataset.reading), encoding="utf-8")
         (self.folder / REQUESTS).touch()
         if bench.base is not None:
             (self.folder / "base.json").write_text(bench.base.document, encoding="utf-8")
@@ -70,18 +74,24 @@ class EditingChild(Process):
             *settings.COMMAND,
             "edit",
             f"--method={bench.method}",
-            f"--target={bench.dataset.target}",
             *arguments_of(bench.parameters.items()),
-            f"--test-share={bench.test_share}",
-            *(f"--{role}={column}" for role in ROLES if (column := getattr(bench, role))),
             f"--name={bench.name}",
-            f"--schema={self.folder / 'schema.json'}",
-            f"--reading={self.folder / 'reading.json'}",
+            *([] if bench.dataset.counts else self._of_rows(bench)),
             *([f"--base={base}"] if base.exists() else []),
             f"--requests={self.folder / REQUESTS}",
             f"--progress={self.folder / PROGRESS}",
             "--",
             str(self.data),
+        ]
+
+    def _of_rows(self, bench: Workbench) -> list[str]:
+        """Return the options that a workbench on counts does not have."""
+        return [
+            f"--target={bench.dataset.target}",
+            f"--test-share={bench.test_share}",
+            *(f"--{role}={column}" for role in ROLES if (column := getattr(bench, role))),
+            f"--schema={self.folder / 'schema.json'}",
+            f"--reading={self.folder / 'reading.json'}",
         ]
 
     def hand(self, record: dict[str, Any]) -> None:

@@ -10,6 +10,8 @@ import json
 import threading
 import time
 from argparse import ArgumentParser
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,28 +23,32 @@ from trainer.cli.training import (
     add_dependence_flags,
     add_training_arguments,
     checked_parameters,
+    counts_of,
     editing_request,
     read_data,
     run_training,
 )
+from trainer.counts.folder import holds_counts
+from trainer.counts.workbench import CountedSession
 from trainer.data.formats.staged import by_lines
-from trainer.errors import TrainerError
+from trainer.errors import ParameterError, TrainerError
 from trainer.methods.capabilities import Role
 from trainer.methods.monitor import Monitor
 from trainer.registry import editable_ids, get, method_for
 from trainer.training.warm_up import warm_workbench
 from trainer.tree.file import read_model
-from trainer.tree.nodes import Tree
-from trainer.workbench.answers import answer
+from trainer.workbench.answers import Emit, answer
+from trainer.workbench.counted import answer as counted_answer
 from trainer.workbench.requests import WorkbenchSession
 
+AnswerStep = Callable[[dict[str, Any], Monitor, Emit, Path], tuple[dict[str, Any], dict[str, Any] | None]]
 POLL_SECONDS = 0.02  # pause between two reads of the request file
 
-HELP = "Answer questions about wishes and good trees, line by line, on a CSV (also .gz), .xlsx, Parquet or Arrow file."
+HELP = "Answer questions about wishes and good trees, line by line, on a CSV (also .gz), .xlsx, Parquet or Arrow file, or on a folder of counts."
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_training_arguments(parser)
+    add_training_arguments(parser, target_required=False)  # a folder of counts already names its target
     parser.add_argument("--method", default=method_for(Role.ONE_PROVED).id, choices=editable_ids())
     add_dependence_flags(parser)
     parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
@@ -60,24 +66,39 @@ def run(options: Options) -> int:
 
 def _serve(options: Options, interrupts: Interrupts) -> None:
     raw = checked_parameters(get(options["method"]), options)
+    base = read_model(options["base"]).tree if options["base"] else None
+    if holds_counts(options["data"]):
+        counted = CountedSession(counts_of({**options, "progress": None}), raw, name=options["name"])
+        _loop(counted.monitor, partial(counted_answer, counted, base), options, interrupts)
+        return
+    if not options["target"]:
+        raise ParameterError({"target": "name the column to predict."})
     table, labels, _ = read_data(options)
     # users count rows in the uploaded file, while the table numbers the rows that were stored
     table = by_lines(table, options["data"])
     request, _ = editing_request(options, table, labels, raw)
     session = WorkbenchSession(request)
-    base = read_model(options["base"]).tree if options["base"] else None
+    _loop(session.monitor, partial(answer, session, base), options, interrupts)
+
+
+def _loop(monitor: Callable[[], Monitor], answer_step: AnswerStep, options: Options, interrupts: Interrupts) -> None:
     with Path(options["progress"]).open("a", encoding="utf-8") as stream:
-        RequestLoop(session, base, Path(options["requests"]), stream, interrupts).serve()
+        RequestLoop(monitor, answer_step, Path(options["requests"]), stream, interrupts).serve()
 
 
 class RequestLoop:
     """Loop that reads requests, answers them one by one in a thread, and watches for stops."""
 
     def __init__(
-        self, session: WorkbenchSession, base: Tree | None, requests: Path, stream: TextIO, interrupts: Interrupts
+        self,
+        new_monitor: Callable[[], Monitor],
+        answer_step: AnswerStep,
+        requests: Path,
+        stream: TextIO,
+        interrupts: Interrupts,
     ) -> None:
-        self.session = session
-        self.base = base
+        self.new_monitor = new_monitor
+        self.answer_step = answer_step
         self.requests = requests
         self.stream = stream
         self.interrupts = interrupts
@@ -105,7 +126,7 @@ class RequestLoop:
                 if step["kind"] == "good" and not self.warmed:
                     self.warmed = True
                     warm_workbench()  # compile first, so that compiling does not count against the time limit
-                monitor = self.session.monitor()
+                monitor = self.new_monitor()
                 self.step = int(step["step"])
                 self.monitor = monitor
                 self.interrupts.on_start(monitor)
@@ -139,7 +160,7 @@ class RequestLoop:
             self._write({"step": number, "partial": record})
 
         try:
-            result, document = answer(self.session, self.base, step, monitor, write_partial, self.requests.parent)
+            result, document = self.answer_step(step, monitor, write_partial, self.requests.parent)
         except (TrainerError, TypeError) as error:
             self._write({"step": number, "error": " ".join(str(error).split())})
             return

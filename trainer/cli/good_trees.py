@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from dataclasses import asdict
 from typing import Any
 
 from trainer.cli.command import Options
@@ -35,8 +34,6 @@ from trainer.workbench.requests import WorkbenchSession, good_trees_method
 NEED_ROWS = (
     "slack_cost", "recall", "difference", "groups", "favoured", "agrees_with", "agree_rows", "sample", "distinct",
 )  # fmt: skip
-UNKNOWN = ("answers", "rows")  # members of the record that a count from counts leaves out
-LEFT = f"left (counts): {', '.join(UNKNOWN)}, shares of columns"
 
 HELP = "Count and list the trees that are nearly as good as the best one on a CSV (also .gz), .xlsx, Parquet or Arrow file."
 
@@ -131,7 +128,7 @@ def _count_from_counts(options: Options, interrupts: Interrupts) -> None:
         listed=options["listed"],
     )
     if options["json"]:
-        print(json.dumps(asdict(good) | dict.fromkeys(UNKNOWN) | {"status": LEFT}, allow_nan=False))
+        print(json.dumps(good.to_json(), allow_nan=False))
         return
     print(f"{good.count:,} trees with objective {good.limit:.6g} to {good.optimum:.6g}")
     print(f"{good.count_without_idle:,} of them ask no idle question")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ NO_KEY = 1 << 61  # above the key of any tree
 MOST_MUST = 6  # limit on required columns; each doubles the time
 MOST_LISTED = 1000
 MOST_ENUMERATED = 50_000  # most trees that are listed to find those of a choice
+UNKNOWN = ("answers", "rows")  # members of the record that need rows
 NO_COLUMNS: frozenset[int] = frozenset()
 MOST_QUESTIONS = 300  # at depth 3 more could give numbers of trees above 2^63
 REFUSED = (
@@ -62,7 +63,16 @@ class CountedGoodTrees:
     first_questions: dict[str, int]
     columns: dict[str, dict[str, int | None]]
     trees: list[dict[str, Any]]
+    counted_rows: int
     seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record of `good-trees --json`; what needs rows is None, and the status says so."""
+        return (
+            asdict(self)
+            | dict.fromkeys(UNKNOWN)
+            | {"status": f"left (counts): {', '.join(UNKNOWN)}, shares of columns"}
+        )
 
 
 class _Candidate(NamedTuple):
@@ -376,6 +386,7 @@ def count_good_trees(
         first_questions={features[q].name: n for n, q in first},
         columns={name: of | {"asked_least": None, "asked_most": None} for name, of in columns.items()},
         trees=[_tree_record(tree, objective) for tree in trees],
+        counted_rows=counts.rows,
         seconds=time.monotonic() - start,
     )
 

@@ -27,7 +27,7 @@ MOST_COST = 1 << 61
 Recalls = Sequence[tuple[int, Fraction]]  # classes with their minimum recalls
 
 
-class _Front(NamedTuple):
+class Front(NamedTuple):
     """The Pareto front of a node: vectors int64 (size, entries), and how to rebuild their trees."""
 
     vectors: CountArray
@@ -50,7 +50,7 @@ class RecallSearch:
         for bound, question in self._roots():
             if best is not None and bound >= best[0]:
                 break
-            best = self._best_below(question, self._costs, self._caps, best)
+            best = self._best_below(question, self._costs, self.caps, best)
         if best is None:
             shortfall = self._shortfall()
             raise InfeasibleError(
@@ -63,7 +63,7 @@ class RecallSearch:
     def keeps(self, shape: Shape) -> bool:
         """Return whether a tree whose leaves have their majority class keeps the recalls."""
         wrong = self._errors(self.search.root, shape, self.search.depth)
-        return all(wrong[k] <= cap for (k, _), cap in zip(self.recalls, self._caps, strict=False))
+        return all(wrong[k] <= cap for (k, _), cap in zip(self.recalls, self.caps, strict=False))
 
     def _errors(self, node: Counted, shape: Shape, depth: int) -> CountArray:
         """Return the misclassified rows of each class below a node."""
@@ -90,7 +90,7 @@ class RecallSearch:
         )
 
     @cached_property
-    def _caps(self) -> list[int]:
+    def caps(self) -> list[int]:
         """The most errors of each class with a minimum recall, and the most leaves if they are limited."""
         sizes = self.search.root.own.total
         caps = [int(sizes[k]) - math.ceil(share * int(sizes[k])) for k, share in self.recalls]
@@ -122,21 +122,21 @@ class RecallSearch:
         most = np.array([NO_LIMIT if best is None else best[0] - 1, *caps], np.int64)
         root = self.search.root
         if question is None:
-            front = self._small(root, min(2, self.search.depth), costs, most)
+            front = self.front(root, min(2, self.search.depth), costs, most)
             if not len(front.vectors):
                 return best
             place = int(front.vectors[:, 0].argmin())
-            return int(front.vectors[place, 0]), _shape(front, place)
-        fronts = [self._small(side, 2, costs, most) for side in self.search.sides(root, question, 3)]
+            return int(front.vectors[place, 0]), front_shape(front, place)
+        fronts = [self.front(side, 2, costs, most) for side in self.search.sides(root, question, 3)]
         no, yes = fronts
         sums = no.vectors[:, None] + yes.vectors[None]
         cost = np.where((sums <= most).all(axis=2), sums[:, :, 0], NO_LIMIT)
         if not cost.size or cost.min() == NO_LIMIT:
             return best
         at = np.unravel_index(int(cost.argmin()), cost.shape)
-        return int(cost[at]), (question, _shape(no, int(at[0])), _shape(yes, int(at[1])))
+        return int(cost[at]), (question, front_shape(no, int(at[0])), front_shape(yes, int(at[1])))
 
-    def _small(self, node: Counted, height: int, costs: CountArray, most: CountArray) -> _Front:
+    def front(self, node: Counted, height: int, costs: CountArray, most: CountArray) -> Front:
         """Return the front of a node of height at most two."""
         end = node.own
         entries = pareto.VectorEntries(costs, np.array([k for k, _ in self.recalls], np.int64), most)
@@ -160,25 +160,25 @@ class RecallSearch:
         )
         if not height or not len(questions):
             vectors, aux = pareto.leaf_front(view.totals, entries)
-            return _Front(vectors, aux, questions)
+            return Front(vectors, aux, questions)
         pairs = np.ascontiguousarray(end.two[:, questions[:, None], questions], kind)
         m = len(questions)
         apart = self.search.apart
         conflict = np.zeros((m, m), np.uint8) if apart is None else apart[np.ix_(questions, questions)].astype(np.uint8)
         rules = pareto.SplitRules(np.ascontiguousarray(conflict), np.zeros((m, m), np.int64))
         vectors, aux = pareto.small_front(view, pairs, rules, height, self.search.min_leaf, entries)
-        return _Front(vectors, aux, questions)
+        return Front(vectors, aux, questions)
 
     def _shortfall(self) -> Fraction:
         """Return the least amount by which all recalls must be lowered for a tree to exist."""
-        free = [NO_LIMIT] * len(self.recalls) + self._caps[len(self.recalls) :]
+        free = [NO_LIMIT] * len(self.recalls) + self.caps[len(self.recalls) :]
         most = np.array([NO_LIMIT, *free], np.int64)
         root = self.search.root
         none = np.zeros(2, np.int64)
-        sums = [self._small(root, min(2, self.search.depth), none, most).vectors]
+        sums = [self.front(root, min(2, self.search.depth), none, most).vectors]
         for _, question in self._roots():
             if question is not None:
-                no, yes = (self._small(side, 2, none, most).vectors for side in self.search.sides(root, question, 3))
+                no, yes = (self.front(side, 2, none, most).vectors for side in self.search.sides(root, question, 3))
                 pairs = (no[:, None] + yes[None]).reshape(-1, len(most))
                 sums.append(pairs[(pairs <= most).all(axis=1)])
         sizes = root.own.total
@@ -191,7 +191,7 @@ class RecallSearch:
         )
 
 
-def _shape(front: _Front, place: int) -> Shape:
+def front_shape(front: Front, place: int) -> Shape:
     """Return the tree of a vector, with a class in each leaf."""
     split, no, yes, *labels = (int(x) for x in front.aux[place])
     if split < 0:

@@ -103,7 +103,7 @@ def train_counts(
     upper = None if high is low else tree_search(counts, settings, high, low).best
     certificate = certify_counts(counts, settings, tree, objective, time.monotonic() - start, upper)
     if proof is not None:
-        lines = partial(proof_lines, counts, settings, objective, _gain(tree, objective), tree.n_leaves)
+        lines = partial(proof_lines, counts, settings, objective, gain_of(tree, objective), tree.n_leaves)
         written = write_lines(proof, lines, proof_size)
         certificate = replace(certificate, evidence=(*certificate.evidence, written))
     return counted_tree(counts, settings, tree, objective, certificate, name=name)
@@ -156,7 +156,7 @@ def best_shape(search: TreeSearch, settings: Settings, objective: CountedObjecti
     return shape if within.keeps(shape) else within.best()
 
 
-def _gain(tree: Tree, objective: CountedObjective) -> int:
+def gain_of(tree: Tree, objective: CountedObjective) -> int:
     """Return the correct rows of a tree, or the savings of its answers."""
     return sum(int(objective.gain_of(np.array(leaf.counts, np.int64))[leaf.label]) for leaf in tree.leaves)
 
@@ -321,17 +321,17 @@ def tree_of(shape: Shape, counts: Counts, objective: CountedObjective) -> Tree:
     return Tree(schema=encoding.schema, classes=counts.questions.classes, nodes=tuple(nodes))
 
 
-def leaf_paths(tree: Tree, counts: Counts) -> list[tuple[int, set[int], set[int]]]:
-    """Return each leaf with the questions that its rows answer with yes and with no."""
+def node_paths(tree: Tree, counts: Counts) -> list[tuple[int, set[int], set[int]]]:
+    """Return each node with the questions that its rows answer with yes and with no."""
     numbers = range(len(counts.questions) + len(mirrored_questions(counts)))
     question_of_split = {(split, one_left): q for q, split, one_left in (oriented(counts, k) for k in numbers)}
     paths = []
     queue: list[tuple[int, set[int], set[int]]] = [(0, set(), set())]
     while queue:
         number, yes, no = queue.pop()
+        paths.append((number, yes, no))
         node = tree.nodes[number]
         if node.split is None:
-            paths.append((number, yes, no))
             continue
         one_left = (node.split, True) in question_of_split
         question = question_of_split[node.split, one_left]
@@ -347,8 +347,9 @@ def _judge(tree: Tree, counts: Counts, fold: int | None) -> dict[str, Any]:
     """
     classes = len(tree.classes)
     confusion = np.zeros((classes, classes), np.int64)
-    for number, yes, no in leaf_paths(tree, counts):
-        confusion[:, tree.nodes[number].label] += counts.of_path(yes, no, fold)[0]
+    for number, yes, no in node_paths(tree, counts):
+        if tree.nodes[number].split is None:
+            confusion[:, tree.nodes[number].label] += counts.of_path(yes, no, fold)[0]
     correct = int(np.trace(confusion))
     if counts.suppress:  # suppressed counts are lower bounds, whose sum is not the number of rows
         return {"n": counts.rows, "correct": correct, "accuracy": correct / counts.rows}
@@ -435,7 +436,7 @@ def certify_counts(
     """
     n = counts.rows
     correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
-    gain = _gain(tree, objective)
+    gain = gain_of(tree, objective)
     value = objective.value(gain, tree.n_leaves)
     bound = value
     if upper is not None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from trainer.check.recount import Finding, refuted, verdict, verify
 from trainer.constraints import CONSTRAINTS
+from trainer.counts.folder import holds_counts
 from trainer.data.inspect_table import inspect_raw
 from trainer.data.inspection import tree_warnings
 from trainer.data.parsing import ColumnParsing
@@ -27,6 +28,7 @@ from trainer.dossier import limits as use
 from trainer.dossier import measures
 from trainer.dossier.bootstraps import DossierLimits, bootstraps
 from trainer.dossier.claim import claim
+from trainer.dossier.counted import counted_parts
 from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
 from trainer.evaluate.verdict import base_rate, read_verdict
@@ -65,7 +67,7 @@ def dossier(
     model : str or Path
         The model file.
     data : str or Path
-        The file that trained the model.
+        The file that trained the model, or the folder of counts.
     proof : str or Path, optional
         The proof of the model.
     data_name : str
@@ -94,16 +96,16 @@ def dossier(
     findings = verify(model, data, proof)
     _refuse_refuted(findings)
     file = read_model(model)
-    rows = rows_of(file, data, limits=limits)
-    columns = measures.group_columns(rows, groups, MAX_GROUPING_COLUMNS)
-    part = "unseen" if len(rows.unseen) else "training"
+    if holds_counts(data):
+        parts = counted_parts(file, Path(data), data_name, tuple(groups))
+    else:
+        parts = _row_parts(file, Path(data), data_name, groups, limits)
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "made": {"at": (at or datetime.now(UTC)).isoformat(timespec="seconds"), "by": f"octweb {VERSION}"} | software(),
         "about": dict(about or {}),
         "model": _model(file, publishable(Path(model).read_bytes())),
-        "data": _data(rows, Path(data), data_name),
         "tree": _tree(file),
         "claim": claim(file),
         "check": {
@@ -113,14 +115,27 @@ def dossier(
         },
         "constraints": [_finding_record(f, file) for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
         "verdict": read_verdict(file).to_json(),
-        "error_floor": measures.error_floor(rows),
         "base_rate": None if (rate := base_rate(file)) is None else rate.to_json(),
         "warnings": tree_warnings(file.tree),
+        **parts,
+    }
+
+
+def _row_parts(
+    file: ModelFile, data: Path, name: str, groups: Sequence[str], limits: ReadLimits | None
+) -> dict[str, Any]:
+    """Return the members of a dossier that are counted on the rows of a file."""
+    rows = rows_of(file, data, limits=limits)
+    columns = measures.group_columns(rows, groups, MAX_GROUPING_COLUMNS)
+    part = "unseen" if len(rows.unseen) else "training"
+    return {
+        "data": _data(rows, data, name),
+        "error_floor": measures.error_floor(rows),
         "performance": {
             "unseen": measures.performance(rows, rows.unseen),
             "training": measures.performance(rows, rows.training),
-            "cross_validation": measures.cross_validation(rows),
-            "about": unseen_words(rows.model),
+            "cross_validation": measures.cross_validation(file),
+            "about": unseen_words(file),
         },
         "subgroups": {
             "rows": part,
@@ -129,7 +144,7 @@ def dossier(
         "calibration": measures.calibration(rows),
         "stability": measures.stability(rows),
         "bootstraps": bootstraps(rows, limits.bootstrap_seconds if isinstance(limits, DossierLimits) else 0.0),
-        "limits_of_use": {"sentences": use.limit_sentences(rows), "outside_training": use.count_outside(rows)},
+        "limits_of_use": {"sentences": use.limit_sentences(file.tree), "outside_training": use.count_outside(rows)},
     }
 
 

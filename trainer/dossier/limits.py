@@ -24,33 +24,39 @@ EMPTY = {
 SIDES = {EmptySide.LEFT: "yes", EmptySide.RIGHT: "no", EmptySide.FILL: "filled", EmptySide.REFUSE: "no answer"}
 
 
+def declared(tree: Tree, j: int) -> dict[str, Any]:
+    """Return what the model file says of column `j`: name, kind, categories or codes, and what an empty cell means."""
+    column = tree.schema[j]
+    record: dict[str, Any] = {
+        "name": column.name,
+        "kind": str(column.kind),
+        "unit": column.unit,
+        "asked": j in tree.used_columns,
+        "empty": EMPTY[column.missing],
+    }
+    if column.kind is ColumnKind.CATEGORICAL:
+        record["categories"] = list(column.categories[:LISTED])
+        record["categories_left_out"] = max(0, len(column.categories) - LISTED)
+    else:
+        record["codes"] = [number_text(code, full=True) for code in column.special]
+    return record
+
+
 def columns(rows: DossierRows) -> list[dict[str, Any]]:
     """Return a record for each column of the model: its training values, and its empty cells in the file."""
     tree = rows.model.tree
-    used = set(tree.used_columns)
     records = []
     for j, column in enumerate(tree.schema):
-        record: dict[str, Any] = {
-            "name": column.name,
-            "kind": str(column.kind),
-            "unit": column.unit,
-            "asked": j in used,
-            "empty_cells": int(rows.missing.get(column.name, 0)),
-            "empty": EMPTY[column.missing],
-        }
+        record = declared(tree, j) | {"empty_cells": int(rows.missing.get(column.name, 0))}
         values = rows.matrix[rows.training, j]
         if column.missing is MissingPolicy.LEARN:
             record["empty_training_cells"] = int(np.isnan(values).sum())
             record["empty_sides"] = _sides(tree, j)
             record["empty"] = _learned_words(record["empty_training_cells"], record["empty_sides"])
-        if column.kind is ColumnKind.CATEGORICAL:
-            record["categories"] = list(column.categories[:LISTED])
-            record["categories_left_out"] = max(0, len(column.categories) - LISTED)
-        else:
+        if column.kind is not ColumnKind.CATEGORICAL:
             finite = values[np.isfinite(values)]
             record["smallest"] = column_value(column, float(finite.min())) if len(finite) else None
             record["largest"] = column_value(column, float(finite.max())) if len(finite) else None
-            record["codes"] = [number_text(code, full=True) for code in column.special]
         records.append(record)
     return records
 
@@ -109,9 +115,8 @@ def count_outside(rows: DossierRows) -> dict[str, Any]:
     return {"unseen_rows": len(unseen), "rows_outside": int(anywhere.sum()), "by_column": by_column}
 
 
-def limit_sentences(rows: DossierRows) -> list[str]:
+def limit_sentences(tree: Tree) -> list[str]:
     """Return sentences on the answers of the model for values unlike those of its training rows."""
-    tree = rows.model.tree
     sentences = [
         "The tree also answers for values outside the range of the training rows. No row of the training says whether that is right.",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 from trainer.data.folds import fold_of_signs
 from trainer.data.profile import row_groups
 from trainer.dossier.rows import DossierRows
+from trainer.dtypes import CountArray
 from trainer.errors import DataError
 from trainer.evaluate.curves import brier, curve
 from trainer.evaluate.groups import MIN_GROUP_ROWS
 from trainer.evaluate.intervals import of_rows
 from trainer.training.metrics import unseen_accuracy
-from trainer.tree.nodes import tree_from_json
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Tree, tree_from_json
 
 CLASS_SHARES = 3  # a table of groups gives class shares only for at most this many classes
 
@@ -47,7 +50,8 @@ def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
     predicted = rows.predicted[at]
     counts = np.zeros((classes, classes), np.int64)
     np.add.at(counts, (actual, predicted), rows.weights_of(at))
-    most = int(np.bincount(rows.codes[rows.training], rows.weights_of(rows.training), classes).argmax())
+    trained = np.bincount(rows.codes[rows.training], rows.weights_of(rows.training), classes)
+    most = int(trained.argmax())
     accuracy = share(rows, at, actual == predicted)
     stated_interval = (rows.model.metrics.get("test") or {}).get("interval")
     if stated_interval is not None and np.array_equal(at, rows.unseen):
@@ -58,29 +62,34 @@ def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
         "found": [share(rows, at[actual == k], predicted[actual == k] == k) for k in range(classes)],
         "precision": [share(rows, at[predicted == k], actual[predicted == k] == k) for k in range(classes)],
         "baseline": {"class": tree.classes[most], **share(rows, at, actual == most)},
-        "scores": _scores(rows, at),
+        "scores": scores(tree, _by_leaf(rows, at), trained),
     }
 
 
-def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
-    """Return the area under the ROC curve and the Brier score of the rarer class; None unless there are two
-    classes.
+def _by_leaf(rows: DossierRows, at: np.ndarray) -> CountArray:
+    """Return the weight of the rows at positions `at` by leaf and actual class, int64 (nodes, classes)."""
+    counts = np.zeros((len(rows.model.tree.nodes), len(rows.model.tree.classes)), np.int64)
+    np.add.at(counts, (rows.leaf_of[at], rows.codes[at]), rows.weights_of(at))
+    return counts
+
+
+def scores(tree: Tree, counts: CountArray, trained: np.ndarray) -> dict[str, Any] | None:
+    """Return the area under the ROC curve and the Brier score of the rarer class; None unless there are two classes.
+
+    `counts`, int64 (nodes, classes), are the judged rows of each leaf; `trained` the training rows of each class.
     """
-    tree = rows.model.tree
     if len(tree.classes) != 2:
         return None
-    positive = int(np.argmin(np.bincount(rows.codes[rows.training], rows.weights_of(rows.training), 2)))
+    positive = int(np.argmin(trained))
     leaves = [leaf.id for leaf in tree.leaves]
-    counts = np.zeros((len(tree.nodes), 2), np.int64)
-    np.add.at(counts, (rows.leaf_of[at], rows.codes[at]), rows.weights_of(at))
     positives = counts[leaves, positive]
     negatives = counts[leaves, 1 - positive]
-    scores = tree.probabilities[leaves, positive]
+    stated = tree.probabilities[leaves, positive]
     base = np.full(len(leaves), tree.probabilities[0, positive])
     return {
         "positive": tree.classes[positive],
-        "area_under_roc": curve(scores, positives, negatives).area,
-        "brier": brier(scores, positives, negatives),
+        "area_under_roc": curve(stated, positives, negatives).area,
+        "brier": brier(stated, positives, negatives),
         "brier_of_baseline": brier(base, positives, negatives),
     }
 
@@ -96,9 +105,9 @@ def error_floor(rows: DossierRows) -> dict[str, Any]:
     return {"errors": least, "rows": total, "share": least / total if total else None}
 
 
-def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
+def cross_validation(file: ModelFile) -> dict[str, Any] | None:
     """Return the fold results of the model file, which the checker counts again; None without folds."""
-    stated = rows.model.metrics.get("cross_validation") or {}
+    stated = file.metrics.get("cross_validation") or {}
     if stated.get("accuracy") is None:
         return None
     unseen = unseen_accuracy({"cross_validation": stated})
@@ -185,19 +194,23 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
     fold = fold_of_signs(signs)
     grown = [tree_from_json(nodes, schema=tree.schema, classes=tree.classes) for nodes in trees]
     agreement = []
-    trees_by_column = dict.fromkeys((c.name for c in tree.schema), 0)
     for k, other in enumerate(grown):
         at = np.flatnonzero(fold == k)
         same = other.predict(rows.matrix[at]) == rows.predicted[at]
         agreement.append(share(rows, at, same))
-        for j in other.used_columns:
-            trees_by_column[tree.schema[j].name] += 1
     return {
         "trees": len(grown),
         "agreement": agreement,
         "leaves": [other.n_leaves for other in grown],
-        "asked": {name: count for name, count in sorted(trees_by_column.items(), key=lambda one: -one[1]) if count},
+        "asked": trees_by_column(tree, grown),
     }
+
+
+def trees_by_column(tree: Tree, grown: Sequence[Tree]) -> dict[str, int]:
+    """Return how many of the trees of folds ask each column, the most asked first."""
+    asked = Counter(j for other in grown for j in other.used_columns)
+    names = {column.name: asked[j] for j, column in enumerate(tree.schema)}
+    return {name: count for name, count in sorted(names.items(), key=lambda one: -one[1]) if count}
 
 
 def group_columns(rows: DossierRows, requested: Sequence[str], most: int) -> list[str]:

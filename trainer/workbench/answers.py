@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from trainer.certificate import Status
-from trainer.editing.complete import ConflictError
+from trainer.editing.complete import ConflictError, QuestionPrice
+from trainer.editing.questions import Questions
 from trainer.errors import SolverError
 from trainer.methods.monitor import Monitor
 from trainer.training.proof_file import ProofLimits
@@ -89,13 +91,37 @@ def changes(session: WorkbenchSession, base: Tree, tree: Tree) -> dict[str, Any]
     return {"rows": int(moved.sum()), "now_right": right, "now_wrong": wrong, "by_class": lines}
 
 
+class Priced(Protocol):
+    """A workbench whose prices have a unit."""
+
+    @property
+    def unit(self) -> str: ...
+
+    def price_record(self, price: Fraction) -> dict[str, float]: ...
+
+
 def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Monitor, partial: Emit) -> dict[str, Any]:
     """Return the price of each question at a place, cheapest first; pass pieces to `partial` during the search."""
+    listed = session.price_list(place, wishes, monitor)
+    has_costs = session.problem.costs is not None
+    return price_record(session, session.bench.space.questions, place, listed, monitor, partial, has_costs=has_costs)
+
+
+def price_record(
+    session: Priced,
+    questions: Questions,
+    place: str,
+    prices: Iterable[QuestionPrice],
+    monitor: Monitor,
+    partial: Emit,
+    *,
+    has_costs: bool,
+) -> dict[str, Any]:
+    """Return the record of a price list. With costs, rows are copied, so their errors have no meaning and are left out."""
     unit = session.unit
-    questions = session.bench.space.questions
     records: list[dict[str, Any]] = []
     last_partial = time.monotonic()
-    for price in session.price_list(place, wishes, monitor):
+    for price in prices:
         records.append(
             {
                 "question": questions.text(price.question),
@@ -103,9 +129,7 @@ def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Mo
                 "column": questions.column_name(price.question),
                 **session.price_record(price.price),
                 "proved": price.proved,
-                "errors": price.errors
-                if session.problem.costs is None
-                else None,  # with costs, rows are copied, so their errors have no meaning
+                "errors": None if has_costs else price.errors,
                 "leaves": price.leaves,
             }
         )

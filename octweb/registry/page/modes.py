@@ -23,7 +23,6 @@ from octweb.registry.page.tabs import inspector
 from octweb.registry.page.try_row import follow, try_context
 from trainer.convert.source import METHOD
 from trainer.evaluate.verdict import training_base_words
-from trainer.registry import editable_ids
 from trainer.training.claims import goal_sentence, goal_words, plain_scope, price_sentence
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.names import LEGEND_LENGTH, short_names
@@ -217,6 +216,6 @@ def workspace(scene: ModelScene) -> dict[str, Any]:
         "smaller": versions.smaller(scene),
         "rejection": versions.rejection(scene),
         "asked_back": versions.asked_back(scene),
-        "editable": scene.can_change and scene.model.method in editable_ids() and scene.rows is not None,
+        "editable": scene.can_change and scene.can_be_searched,
         **current.context(scene),
     }

@@ -16,6 +16,7 @@ from octweb.registry.models import TreeModel
 from trainer.dtypes import CodeArray
 from trainer.errors import TrainerError
 from trainer.evaluate.intervals import Interval, of_rows
+from trainer.registry import editable_ids
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
 
@@ -62,6 +63,12 @@ class ModelScene:
             return rows_of(self.model) if self.inside else None
         except TrainerError:
             return None
+
+    @cached_property
+    def can_be_searched(self) -> bool:
+        """Whether a workbench can search trees like this one: over its rows, or over the counts of a source."""
+        counted = self.inside and self.model.dataset is not None and bool(self.model.dataset.counts)
+        return self.model.method in editable_ids() and (counted or self.rows is not None)
 
     @cached_property
     def leaf_of(self) -> CodeArray:

@@ -18,7 +18,6 @@ from octweb.registry.page.scene import ModelScene
 from octweb.registry.page.smaller_tree import smaller_model
 from octweb.registry.page.tab import Tab, added_tabs
 from trainer.certificate import Guarantee
-from trainer.registry import editable_ids
 from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
 
@@ -153,7 +152,7 @@ def inspector(scene: ModelScene) -> dict[str, Any]:
         ],
         "tab": current,
         "inside": scene.inside,
-        "editable": scene.can_change and scene.model.method in editable_ids() and scene.rows is not None,
+        "editable": scene.can_change and scene.can_be_searched,
         # without rows, unseen rows are unknown rather than none, so the page does not mention them
         "has_rows": scene.rows is not None,
         "classes": len(scene.tree.classes),

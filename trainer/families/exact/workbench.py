@@ -17,7 +17,7 @@ from trainer.editing.complete import Completer
 from trainer.editing.prefix import Prefix
 from trainer.editing.space import NONE_BANNED, SearchStopped
 from trainer.errors import ParameterError
-from trainer.families.exact.editing.fronts import TreeLimits
+from trainer.families.exact.editing.fronts import ExactVectorSearch, TreeLimits
 from trainer.families.exact.editing.limited import LimitedCompleter
 from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.rashomon.chosen import GoodTreeFilter, amount, filters_of
@@ -77,7 +77,9 @@ class Workbench(Bench):
         space = ExactSpace(problem, depth=depth, min_leaf=min_leaf, banned=banned, memory=memory)
         prefix = Prefix(space)
         super().__init__(
-            problem, space, Completer(prefix) if limits is None else LimitedCompleter(prefix, space, limits)
+            problem,
+            space,
+            Completer(prefix) if limits is None else LimitedCompleter(ExactVectorSearch(prefix, space, limits)),
         )
         self.space: ExactSpace = space
         self.limits = limits

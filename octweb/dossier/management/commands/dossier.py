@@ -43,7 +43,7 @@ class Command(BaseCommand):
             "data",
             metavar="DATA",
             nargs="?",
-            help="CSV (also .gz), .xlsx, Parquet or Arrow: the file that was uploaded",
+            help="CSV (also .gz), .xlsx, Parquet or Arrow: the file that was uploaded, or a folder of counts",
         )
         parser.add_argument("--output", metavar="FOLDER", help="a new or empty folder")
         parser.add_argument("--proof", metavar="FILE", help="the proof that goes with the model")

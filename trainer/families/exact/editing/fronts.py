@@ -7,16 +7,16 @@ column of a split on one path are banned below the split.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
 from trainer.constraints import Constraints
 from trainer.editing.prefix import Prefix, Spot
 from trainer.editing.questions import asked_questions, leaves_of
-from trainer.editing.space import INFINITE_COST
+from trainer.editing.space import INFINITE_COST, EditingSpace
 from trainer.families.exact.editing.space import MOST_SEARCHES, ExactSpace
 from trainer.families.exact.kernels import pareto as dp_pareto
 from trainer.families.exact.search.frontier import FrontierSearch
@@ -42,7 +42,7 @@ class Vectors:
     """The front of a subproblem, int64 (size, entries), complete for costs below `below`.
 
     `aux`, int64 (size, AUX): how to build the trees. `parts`: by used split, the fronts of the children yes and no. `common`: returns
-    the tree of a vector of the search without wishes, as (feature, where 0, where 1).
+    the tree of a vector of the search without wishes.
     """
 
     vectors: np.ndarray
@@ -52,23 +52,25 @@ class Vectors:
     common: Callable[[int], LabelledShape] | None = None
 
 
-class VectorSearch:
-    """The search for fronts; the values of a prefix search are its lower bounds."""
+class VectorSearch(ABC):
+    """The search for fronts; the values of a prefix search are its lower bounds.
 
-    def __init__(self, prefix: Prefix, space: ExactSpace, limits: TreeLimits) -> None:
+    `caps` are the most errors of each class with a minimum recall.
+    """
+
+    def __init__(self, prefix: Prefix, limits: TreeLimits, caps: Sequence[int]) -> None:
         self.prefix = prefix
-        self.space = space
+        self.space: EditingSpace = prefix.space
         self.limits = limits
-        g = self.space.instance
         c = limits.constraints
         self.bounded = [k for k, _ in c.recalls]
-        self.caps = [recall_limit(g, k, share) for k, share in c.recalls]
-        if c.max_leaves is not None:
-            self.caps.append(c.max_leaves)
+        self.caps = list(caps) if c.max_leaves is None else [*caps, c.max_leaves]
         self.memo: dict[tuple[object, ...], Vectors] = {}
         self.bytes = 0
-        self._searches: dict[frozenset[int], ParetoSearch] = {}
-        self._frontiers: dict[frozenset[int], FrontierSearch] = {}
+
+    @abstractmethod
+    def common(self, spot: Spot, ub: int) -> Vectors:
+        """Return the front where no wish applies, for costs below `ub`."""
 
     # -- limits --------------------------------------------------------------------------------------------------------
 
@@ -85,7 +87,7 @@ class VectorSearch:
         columns = space.questions.columns
         if c.max_columns is not None and len({columns[q] for q in asked_questions(tree)}) > c.max_columns:
             return False
-        wrong = np.zeros(space.instance.n_classes, np.int64)
+        wrong = np.zeros(space.n_classes, np.int64)
 
         def visit(part: LabelledShape, rows: np.ndarray, banned: frozenset[int]) -> bool:
             if not isinstance(part, tuple):
@@ -108,7 +110,7 @@ class VectorSearch:
         """Return the front for costs below `ub`; incomplete if the search was stopped."""
         spot = self.prefix.settle(spot)
         if not spot.items:
-            return self._common(spot, ub)
+            return self.common(spot, ub)
         key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items)
         cached = self.memo.get(key)
         if cached is not None and cached.below >= ub:
@@ -196,8 +198,30 @@ class VectorSearch:
         aux[:, 3] = [label for _, label in entries_of_front]
         return vectors, aux
 
-    def _common(self, spot: Spot, ub: int) -> Vectors:
-        """Return the front where no wish applies, from the constrained search."""
+    # -- trees ---------------------------------------------------------------------------------------------------------
+
+    def tree(self, vectors: Vectors, place: int) -> LabelledShape:
+        """Return the tree of a vector, with a class in each leaf."""
+        if vectors.common is not None:
+            return vectors.common(place)
+        question, yes, no, label = (int(x) for x in vectors.aux[place][:4])
+        if question < 0:
+            return label
+        left, right = vectors.parts[question]
+        return question, self.tree(left, yes), self.tree(right, no)
+
+
+class ExactVectorSearch(VectorSearch):
+    """The search for fronts over rows: without wishes, the fronts are those of the constrained search."""
+
+    def __init__(self, prefix: Prefix, space: ExactSpace, limits: TreeLimits) -> None:
+        recalls = limits.constraints.recalls
+        super().__init__(prefix, limits, [recall_limit(space.instance, k, share) for k, share in recalls])
+        self.exact = space
+        self._searches: dict[frozenset[int], ParetoSearch] = {}
+        self._frontiers: dict[frozenset[int], FrontierSearch] = {}
+
+    def common(self, spot: Spot, ub: int) -> Vectors:
         c = self.limits.constraints
         if c.max_leaves is not None and not self.bounded and c.conflict is None:
             return self._fewest(spot, c.max_leaves)
@@ -205,12 +229,12 @@ class VectorSearch:
         if search is None:
             if len(self._searches) >= MOST_SEARCHES:
                 self._searches.clear()
-            g = self.space.instance
-            unconstrained = self.space.search(spot.banned, paths=False)
+            g = self.exact.instance
+            unconstrained = self.exact.search(spot.banned, paths=False)
             search = ParetoSearch(unconstrained, replace(c, max_columns=None), g.unit, g.leaf)
             self._searches[spot.banned] = search
         front = search.solve(spot.rows, spot.height, search.allowed, min(ub, INFINITE_COST))
-        return Vectors(front.vectors, front.aux, ub, common=partial(search.tree, front))
+        return Vectors(front.vectors, front.aux, ub, common=lambda at: _as_questions(search.tree(front, at)))
 
     def _fewest(self, spot: Spot, most: int) -> Vectors:
         """Return the fewest errors for each number of leaves, from the frontier search, for all costs at once."""
@@ -218,10 +242,10 @@ class VectorSearch:
         if search is None:
             if len(self._frontiers) >= MOST_SEARCHES:
                 self._frontiers.clear()
-            search = FrontierSearch(self.space.search(spot.banned, paths=False), most)
+            search = FrontierSearch(self.exact.search(spot.banned, paths=False), most)
             self._frontiers[spot.banned] = search
         vector = search.solve(spot.rows, spot.height)
-        g = self.space.instance
+        g = self.exact.instance
         errors = vector.best[:most]
         fewer = np.flatnonzero(np.diff(errors, prepend=np.iinfo(np.int64).max) < 0)
         vectors = np.column_stack((g.unit * errors[fewer] + g.leaf * (fewer + 1), fewer + 1)).astype(np.int64)
@@ -230,20 +254,11 @@ class VectorSearch:
         aux = np.full((len(vectors), dp_pareto.AUX), -1, np.int64)
         leaves = vectors[:, 1].tolist()
         return Vectors(
-            vectors, aux, INFINITE_COST, common=lambda at: search.tree(spot.rows, spot.height, vector, leaves[at])
+            vectors,
+            aux,
+            INFINITE_COST,
+            common=lambda at: _as_questions(search.tree(spot.rows, spot.height, vector, leaves[at])),
         )
-
-    # -- trees ---------------------------------------------------------------------------------------------------------
-
-    def tree(self, vectors: Vectors, place: int) -> LabelledShape:
-        """Return the tree of a vector, with a class in each leaf."""
-        if vectors.common is not None:
-            return _as_questions(vectors.common(place))
-        question, yes, no, label = (int(x) for x in vectors.aux[place][:4])
-        if question < 0:
-            return label
-        left, right = vectors.parts[question]
-        return question, self.tree(left, yes), self.tree(right, no)
 
 
 def _as_questions(shape: LabelledShape) -> LabelledShape:

@@ -15,13 +15,12 @@ from fractions import Fraction
 
 from trainer.editing.complete import Completer, Completion, QuestionPrice
 from trainer.editing.conflict import minimal_conflict
-from trainer.editing.prefix import Prefix, PrefixBound, Spot
+from trainer.editing.prefix import PrefixBound, Spot
 from trainer.editing.questions import asked_questions, leaves_of, path_to, subtree
 from trainer.editing.space import INFINITE_COST, NONE_BANNED, SearchStopped
 from trainer.editing.wishes import EditConstraint, Item, Items, held_questions
 from trainer.errors import InfeasibleError
-from trainer.families.exact.editing.fronts import TreeLimits, VectorSearch
-from trainer.families.exact.editing.space import ExactSpace
+from trainer.families.exact.editing.fronts import VectorSearch
 from trainer.tree.shapes import LabelledShape
 
 NO_TREE = "No tree satisfies the limits, even without wishes. Relax one of them or allow a deeper tree."
@@ -43,10 +42,10 @@ class Best:
 class LimitedCompleter(Completer):
     """A completer of wishes over one space, with limits on the whole tree."""
 
-    def __init__(self, prefix: Prefix, space: ExactSpace, limits: TreeLimits) -> None:
-        super().__init__(prefix)
-        self.limits = limits
-        self.fronts = VectorSearch(prefix, space, limits)
+    def __init__(self, fronts: VectorSearch) -> None:
+        super().__init__(fronts.prefix)
+        self.limits = fronts.limits
+        self.fronts = fronts
 
     # -- the best tree -------------------------------------------------------------------------------------------------
 
