@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
+import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -25,6 +27,7 @@ from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
 from trainer.explain.record import explain_row
 from trainer.explain.statistics import statistics_of_model
+from trainer.families.exact.stability import Change, Stability
 from trainer.methods.base import Method, Settings
 from trainer.sklearn_api.saving import PROOF_ENDING, FitRecord, save_fitted, write_rows
 from trainer.solver_common.problem_setup import searched_settings
@@ -34,6 +37,7 @@ from trainer.tree.export.forms import export
 from trainer.tree.file import ModelFile, write_atomically
 from trainer.tree.nodes import Tree
 from trainer.workbench.requests import bench_of
+from trainer.workbench.stability import stability_of
 
 
 class FittedTree:
@@ -287,6 +291,58 @@ class FittedTree:
         if not 0 <= node < len(self.tree_.nodes):
             raise ValueError(f"node: the tree has no node {node}. Its nodes are 0 to {len(self.tree_.nodes) - 1}.")
         return list(self.edit().alternatives(self.tree_, node, time_limit=time_limit))
+
+    @available_if(lambda self: self._method.workbench is not None and self._method.workbench.good_trees)
+    def stability(
+        self,
+        scope: Literal["root", "tree"] = "root",
+        *,
+        row: int | None = None,
+        change: Change = "remove",
+        time_limit: float | None = None,
+    ) -> Stability:
+        """Certify how many training rows must change before another tree is as good as this one.
+
+        Parameters
+        ----------
+        scope : str
+            Which tree counts as another: "root" (another first split), or "tree" (another answer for a training row).
+        row : int, optional
+            The position of a training row. Then the trees with another answer for it count, whatever `scope` is.
+        change : str
+            Whether rows are removed or relabelled: "remove" or "relabel".
+        time_limit : float, optional
+            In seconds.
+
+        Returns
+        -------
+        Stability
+            The bounds, equal if the number is known, and rows that are enough.
+
+        Raises
+        ------
+        ValueError
+            If the training has no such row, or as for `edit`.
+        ParameterError
+            If a parameter of the training is not supported.
+        DataError
+            If the tree is not optimal.
+        """
+        search = self._search_of("stability")
+        table = search.problem.table
+        if row is not None and not 0 <= row < len(table):
+            raise ValueError(f"row: the training has no row {row}. Its rows are 0 to {len(table) - 1}.")
+        end = math.inf if time_limit is None else time.monotonic() + time_limit
+        return stability_of(
+            self._method,
+            search.problem,
+            search.settings,
+            self.tree_,
+            scope=scope,
+            row=None if row is None else table.take(np.array([row])),
+            change=change,
+            stop=lambda: time.monotonic() > end,
+        )
 
     def _search_of(self, use: str) -> FitRecord:
         check_is_fitted(self)

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.trainer.oracles.stability import all_trees, fewest_changes
+from trainer import make_classifier
 from trainer.errors import DataError, ParameterError
 from trainer.families.exact.search.solve import solve_binary
 from trainer.families.exact.stability import answer_stability, root_stability, tree_stability
@@ -185,3 +186,17 @@ def test_stability_ended_by_a_limit_has_valid_bounds():
     problem = BinaryProblem(X, X[:, 0].astype(np.int32), n_classes=2, depth=1)
     ended = root_stability(problem, X[:, 0] > 0, stop=lambda: True)
     assert (ended.lower, ended.upper, ended.exact) == (0, None, False)
+
+
+def test_stability_of_an_estimator_equals_brute_force():
+    problem = random_problem(109)
+    model = make_classifier("exact", depth=problem.depth, leaf_penalty=0.1)
+    model.fit(problem.X, problem.y)
+    counted = replace(problem, leaf_cost=Fraction(len(problem.y), 10))
+    _, answers, leaves = fitted(counted)
+    assert model.stability("tree") == tree_stability(counted, answers, leaves)
+    assert model.stability(row=0) == answer_stability(counted, problem.X[0], int(answers[0]))
+    with pytest.raises(ValueError, match="has no row 99"):
+        model.stability(row=99)
+    with pytest.raises(ParameterError, match="must be one of root, tree"):
+        model.stability("leaf")
