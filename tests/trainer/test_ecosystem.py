@@ -14,8 +14,9 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.inspection import DecisionBoundaryDisplay, partial_dependence, permutation_importance
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from trainer.errors import ParameterError
 from trainer.sklearn_api.estimators import ESTIMATORS, make_classifier
 from trainer.tree.file import ModelFile
 
@@ -82,6 +83,8 @@ def test_a_parameter_as_resource_of_a_halving_search(iris):
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_set_output_hands_frames_with_names_to_the_tree(container):
+    if container == "polars" and sklearn.__version__ < "1.9" and not hasattr(polars.DataFrame, "__dataframe__"):
+        pytest.skip("scikit-learn 1.8 needs the interchange protocol, which polars 2 no longer has")
     cells = {"size": [1.0, 2.0, 3.0, 4.0] * 5, "colour": ["red", "blue", "red", "green"] * 5}
     frame = pd.DataFrame(cells) if container == "pandas" else polars.DataFrame(cells)
     y = ["no", "yes", "no", "yes"] * 5
@@ -274,3 +277,20 @@ def test_skops_saves_and_loads(method, iris, tmp_path):
     assert (back.predict_proba(X) == model.predict_proba(X)).all()
     assert back.certificate_ == model.certificate_
     assert ModelFile.of_tree(back.tree_).to_json() == ModelFile.of_tree(model.tree_).to_json()
+
+
+def test_sparse_matrix_gives_the_tree_of_its_array():
+    colours = np.array(["red", "blue", "green", "red"] * 10)[:, None]
+    y = (colours[:, 0] == "red").astype(int)
+    hot = OneHotEncoder().fit_transform(colours)
+    sparse = make_classifier("exact", depth=2, leaf_penalty=0.01).fit(hot, y)
+    dense = make_classifier("exact", depth=2, leaf_penalty=0.01).fit(hot.toarray(), y)
+    assert sparse.rules() == dense.rules()
+    assert sparse.predict(hot).tolist() == y.tolist()
+    assert make_pipeline(OneHotEncoder(), make_classifier("cart", depth=1)).fit(colours, y).score(colours, y) == 1
+
+
+@pytest.mark.parametrize("wrong", [{"depth": "3"}, {"leaf_penalty": "0.01"}])
+def test_number_as_a_text_is_refused(wrong):
+    with pytest.raises(ParameterError, match="is a text"):
+        make_classifier("exact", **wrong).fit(np.arange(20.0)[:, None], np.arange(20) > 9)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import issparse
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -74,6 +75,7 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     _refuse_missing_labels(y)
     y = typed_labels(y)
     if frame is None:
+        X = _without_sparsity(X)
         _refuse_large(X)
         X, y = sklearn_validate(estimator, X, y, dtype=_kept_dtype(X), ensure_all_finite="allow-nan")
         return numeric_table(X), y
@@ -86,6 +88,11 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
         raise ValueError(f"0 feature(s) (shape=({len(frame)}, 0)) while a minimum of 1 is required.")
     columns = tuple(_fit_column(str(series.name), _dense(series)) for series in frame.iter_columns())
     return Table(columns=columns, row_numbers=np.arange(1, len(frame) + 1)), y
+
+
+def _without_sparsity(X: Any) -> Any:
+    """Return a sparse matrix as an array, since the searches read whole columns, and anything else unchanged."""
+    return X.toarray() if issparse(X) else X
 
 
 def _kept_dtype(X: Any) -> type[np.float64] | None:
@@ -120,6 +127,7 @@ def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Input
             raise ValueError(
                 "The model was trained on a data frame with text columns, so it cannot read this input. Give a data frame."
             )
+        X = _without_sparsity(X)
         _refuse_large(X)
         return InputRows(
             sklearn_validate(estimator, X, dtype=_kept_dtype(X), reset=False, ensure_all_finite="allow-nan"),
@@ -292,7 +300,7 @@ def _codes(column: ColumnSchema, texts: list[str | None]) -> tuple[FloatArray, s
 def _refuse_large(X: Any) -> None:
     """Raise ValueError if the array has integers that a double would round."""
     if not isinstance(X, (np.ndarray, list, tuple)):
-        return  # scikit-learn reports an error for a sparse matrix or anything else that cannot be trained on
+        return  # scikit-learn reports an error for anything else that cannot be trained on
     try:
         # read lists as objects, because NumPy would round the integers of a list that also has floats
         values = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)

@@ -103,8 +103,8 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, p)
-            Numbers; in a data frame, columns may also hold text.
+        X : array, sparse matrix or data frame of shape (n, p)
+            Numbers; in a data frame, columns may also hold text. A sparse matrix is read as an array.
         y : array of shape (n,)
             Labels.
         sample_weight : array of shape (n,), optional
@@ -245,6 +245,7 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             parameters["class_weight"] = "none"
         if costs is not None:
             parameters["costs"] = _read_costs_parameter(costs, parameters.get("costs"))
+        _refuse_texts(self._method, parameters)
         settings = self._method.settings(parameters)
         target = getattr(y, "name", None)
         table, y = read_table(self, X, y)
@@ -432,8 +433,22 @@ class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._method.two_classes
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         tags.input_tags.string = False  # text needs a data frame, so an array of text is refused
         return tags
+
+
+def _refuse_texts(method: Method, parameters: Mapping[str, Any]) -> None:
+    """Raise ParameterError if a text was given for a number, as command lines and forms do."""
+    words = {"auto": "automatic", "none": "unlimited"}
+    wrong = {
+        p.name: f"'{value}' is a text. Give the number itself, without quotation marks."
+        for p in method.parameters
+        if p.type in ("integer", "number") and isinstance(value := parameters.get(p.name), str)
+        if not getattr(p, words.get(value, ""), False)
+    }
+    if wrong:
+        raise ParameterError(wrong)
 
 
 def make_classifier(method: str, **parameters: Any) -> TreeClassifier:
