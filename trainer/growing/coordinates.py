@@ -11,6 +11,7 @@ from trainer.kernels.ordering import write_codes
 
 WHOLE = 2.0**26  # products of two differences below this are exact in float64
 DECIMALS = 8
+SAMPLED_VALUES = 1000  # number of values that are tried before all others
 # scale columns with larger values, or with only values below the inverse, so that squares and ranges stay finite and
 # positive
 MAX_COORDINATE = 2.0**400
@@ -21,22 +22,28 @@ def whole_numbers(X: FloatArray) -> FloatArray:
 
     Columns of huge or tiny numbers are multiplied by a power of two. This is exact except for values that underflow.
     """
-    out = np.asfortranarray(X, dtype=np.float64).copy(order="F")
+    out = np.array(X, np.float64, order="F")
     for j in range(X.shape[1]):
-        column = X[:, j]
+        column = out[:, j]
         largest = float(np.abs(column).max()) if len(column) else 0.0
         if largest > MAX_COORDINATE or 0 < largest < 1 / MAX_COORDINATE:
             out[:, j] = np.ldexp(column, -math.frexp(largest)[1])
         if not 1 / MAX_COORDINATE <= largest < WHOLE:
             continue
         for k in range(DECIMALS + 1):
-            integers = np.rint(column * 10.0**k)
-            if np.abs(integers).max() >= WHOLE:
+            if np.rint(largest * 10.0**k) >= WHOLE:
                 break
-            if np.array_equal(integers / 10.0**k, column):
-                out[:, j] = integers
+            if not _has_decimals(column[:SAMPLED_VALUES], k):
+                continue
+            if _has_decimals(column, k):
+                out[:, j] = np.rint(column * 10.0**k)
                 break
     return out
+
+
+def _has_decimals(values: FloatArray, k: int) -> bool:
+    """Return whether k decimals write every value exactly."""
+    return np.array_equal(np.rint(values * 10.0**k) / 10.0**k, values)
 
 
 def is_exact(values: FloatArray) -> bool:

@@ -169,8 +169,8 @@ def grow_and_prune(
         The features of splits on several columns, if some cells are empty.
     """
     encoding = problem.numeric
-    X = encoding.matrix(problem.table)
-    if X.shape[1] == 0 or len(np.unique(problem.y)) < 2:
+    n = len(problem.table)
+    if not encoding.features or len(np.unique(problem.y)) < 2:
         return Solution(draft=DraftLeaf())
     sums = encoding if sums is None else sums
     data = split_data(problem, encoding, sums)
@@ -179,7 +179,7 @@ def grow_and_prune(
 
     def grow(rows: CountArray, phase: str) -> Growth:
         monitor.report(phase=phase)
-        is_final = len(rows) == len(X)
+        is_final = len(rows) == n
         next_show = 0.0
 
         def report_draft(leaves: int, draft: Callable[[], Draft]) -> None:
@@ -205,7 +205,7 @@ def grow_and_prune(
             worker_pool=worker_pool,
         )
 
-    growth = grow(np.arange(len(X)), "grow")
+    growth = grow(np.arange(n), "grow")
     draft = growth.draft
     finished = growth.finished
     evidence = {"kind": Evidence.GREEDY, "boxes": growth.boxes, "points_classified": growth.classified}
@@ -213,14 +213,14 @@ def grow_and_prune(
         alpha, used, finished = _choose_alpha(problem, growth.draft, settings, grow)
         evidence |= {"pruning_folds": used}
     if alpha:
-        draft = _keep_proofs(prune(problem.tree(draft, np.arange(len(X))), alpha))
+        draft = _keep_proofs(prune(problem.tree(draft, np.arange(n)), alpha))
         evidence |= {"pruning_alpha": float(alpha)}
     return Solution(
         draft=draft,
         finished=finished,
         scope=rounded if rounded and not data.sums.exact else "",
         nodes=growth.boxes or 2 * growth.branches + 1,
-        encoded_features=X.shape[1],
+        encoded_features=len(encoding.features),
         evidence=(evidence,),
     )
 
