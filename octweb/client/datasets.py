@@ -144,6 +144,22 @@ class RemoteDataset(Resource):
             self._connection, self._connection.post(path, form=form, file=open_file(file), key=new_key())
         )
 
+    def preview_version(self, file: Any) -> dict[str, Any]:
+        """Compare a file with this version in a dry run. Nothing is stored.
+
+        Parameters
+        ----------
+        file : path, binary stream, bytes or data frame
+            The rows, as for `new_version`.
+
+        Returns
+        -------
+        dict
+            `rows`, `differences` from this version, and `problems`, for which `new_version` needs `as_it_is`.
+        """
+        answer = self._connection.post(f"{self.path}versions/", form={"dry_run": "true"}, file=open_file(file))
+        return dict(answer)
+
     def versions(self) -> list[RemoteDataset]:
         """Return this version and the earlier ones, newest first."""
         return [RemoteDataset(self._connection, record) for record in self._connection.get(f"{self.path}versions/")]

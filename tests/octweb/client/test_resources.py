@@ -160,3 +160,14 @@ def test_life_asks_for_the_days(played):
     client, calls = played(ok({"decisions": 3}))
     assert model_of(client).life(days=7) == {"decisions": 3}
     assert (calls[0].url.path, dict(calls[0].url.params)) == ("/api/v1/models/m1/life/", {"days": "7"})
+
+
+def test_preview_of_version_is_a_dry_run(played):
+    found = {"rows": 3, "differences": [], "problems": ["'width' has another unit."]}
+    client, requests = played(ok(found))
+    dataset = api.RemoteDataset(client._connection, {"id": "d1", "name": "A"})
+    assert dataset.preview_version(b"width\n1\n") == found
+    body = requests[0].read()
+    assert requests[0].url.path.endswith("/datasets/d1/versions/")
+    assert b'name="dry_run"\r\n\r\ntrue' in body
+    assert b"width" in body

@@ -78,6 +78,8 @@ def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, st
     assert "in the queue" in answer.content.decode()
     job = actions.latest(model)
     assert actions.start(by=owner, model=model).pk == job.pk
+    review = client.get(f"/models/{model.pk}/review/").content.decode()
+    assert f'id="checklist" hx-get="/models/{model.pk}/review/"' in review
     registry.ask_for_approval(model, by=owner, reason="weighed, not counted")
     assert run(DossierSupervisor, job) == "succeeded", ModelDossier.objects.get(pk=job.pk).log
 
