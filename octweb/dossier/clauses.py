@@ -198,10 +198,10 @@ SR_26_2 = ClauseTable(
 
 TRIPOD_AI = ClauseTable(
     key="tripod-ai",
-    title="TRIPOD+AI: items 1 to 6",
-    source="TRIPOD+AI checklist of 2024, with 27 items, read in a table of other authors; items 7 to 27 were not read.",
+    title="TRIPOD+AI: items 1 to 27",
+    source="TRIPOD+AI statement of 2024 (BMJ 385:e078378); the 27 items were read in a public copy of the checklist, not in the journal.",
     clauses=tuple(
-        Clause(clause=clause, what=what, sections=sections, texts=texts, is_summary=True)
+        Clause(clause=clause, what=what, sections=sections, texts=texts)
         for clause, what, sections, texts in (
             ("1, 2", "model, population and outcome in title and summary", ("purpose",), ("meant_for", "population")),
             ("3a", "context, and reason for the model", ("purpose",), ("meant_for",)),
@@ -209,7 +209,34 @@ TRIPOD_AI = ClauseTable(
             ("3c", "known inequalities between groups", ("performance",), ("sensitive",)),
             ("4", "development, evaluation, or both", ("performance",), ()),
             ("5a, 5b", "sources of the data, representativeness, dates", ("data",), ("sources",)),
-            ("6a, 6b", "setting, and who was included", ("data",), ("sources", "population")),
+            ("6a to 6c", "setting, who was included, treatments", ("data",), ("sources", "population")),
+            ("7", "preparation and quality of the data, also by group", ("data",), ("sources", "sensitive")),
+            ("8a to 8c", "outcome: definition, when and by whom assessed, blinding", ("data",), ("sources",)),
+            ("9a to 9c", "predictors: choice, definition, when and by whom measured", ("data", "tree"), ("sources",)),
+            ("10", "sample size, and why it suffices", ("data", "performance"), ("weakness",)),
+            ("11", "missing data, and rows that were left out", ("data",), ("sources",)),
+            ("12a to 12c", "use of the data, kind of model, steps and settings", ("claim", "versions"), ()),
+            ("12d", "differences between sites or clusters", ("performance",), ("weakness",)),
+            ("12e", "measures and charts of performance, and why these", ("performance", "calibration"), ("weakness",)),
+            ("12f, 12g", "updates after the evaluation; how answers are computed", ("tree", "versions"), ("plan",)),
+            ("13", "weights of classes, and calibration after them", ("versions", "calibration"), ()),
+            ("14", "what was done for fairness, and why", ("performance",), ("sensitive",)),
+            ("15", "output: classes, probabilities, and thresholds", ("tree", "calibration"), ()),
+            ("16", "differences between training and evaluation data", ("data", "performance"), ("sources",)),
+            ("17", "ethical approval and consent", (), ("standards",)),
+            ("18a to 18d", "funding, interests, protocol, registration", (), ("standards",)),
+            ("18e, 18f", "availability of data and code", ("versions",), ("sources",)),
+            ("19", "involvement of patients and the public", (), ("oversight",)),
+            ("20a to 20c", "rows with and without the outcome, their characteristics", ("data",), ("sources",)),
+            ("21", "number of rows in each analysis", ("data", "performance"), ()),
+            ("22", "the full model, so that others can use and check it", ("tree", "claim", "versions"), ()),
+            ("23a, 23b", "performance with intervals, by group and cluster", ("performance",), ("sensitive",)),
+            ("24", "results of updates", ("review",), ("plan",)),
+            ("25", "interpretation, with fairness", ("performance",), ("meant_for", "sensitive")),
+            ("26", "limitations, and their effects", ("stability", "use"), ("weakness",)),
+            ("27a", "poor or missing input in use", ("use",), ("not_meant_for",)),
+            ("27b", "what users must do, and what they must know", ("use",), ("users", "oversight")),
+            ("27c", "next steps", (), ("plan",)),
         )
     ),
 )  # fmt: skip
