@@ -17,6 +17,7 @@ from octweb.core.attachments import as_file
 from octweb.core.ownership import may_change
 from octweb.core.problems import Conflict, flatten, problem
 from octweb.dossier import actions, pdf, signing
+from octweb.dossier.drafts import drafts_of
 from octweb.dossier.folder import PDF
 from octweb.dossier.keys import signing_key
 from octweb.dossier.models import ModelDossier
@@ -44,7 +45,10 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
 def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = "", status: int = 200) -> HttpResponse:
     job = actions.latest(model) if inside else None
     dossier = actions.latest_dossier(model)
-    texts = actions.texts_of(model) if inside else {}
+    written = actions.texts_of(model) if inside else {}
+    is_written = job is not None and any(job.said.values())
+    drafts = drafts_of(model) if inside and not is_written else {}
+    texts = drafts | {name: text for name, text in written.items() if text}
     target = model.dataset.target if model.dataset else ""
     context = {
         "model": model,
@@ -63,6 +67,7 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
         if inside and model.dataset and not model.dataset.counts
         else [],
         "groups": job.groups if job is not None else [],
+        "is_drafted": bool(drafts),
         "has_pdf": dossier is not None and PDF in dossier.summary.get("files", []),
         "no_pdf": pdf.MISSING,
     }

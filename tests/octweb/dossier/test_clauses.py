@@ -10,6 +10,7 @@ from octweb.dossier.clauses import KEYS, SECTIONS, TABLES, clause_tables, open_c
 from octweb.dossier.models import ModelDossier
 from octweb.dossier.texts import TEXTS
 from octweb.jobs.models import RunStatus
+from octweb.oversight.actions import state_oversight
 from octweb.registry.lifecycle import actions as registry
 from octweb.registry.models import State
 from tests.conftest import ROOT
@@ -99,3 +100,17 @@ def test_unknown_table_in_the_policy_is_a_configuration_error(settings):
     assert "octweb.E301" not in [error.id for error in run_checks()]
     settings.REQUIRED_CLAUSES = ("gdpr",)
     assert "octweb.E301" in [error.id for error in run_checks()]
+
+
+@pytest.mark.django_db
+def test_texts_are_drafted_until_a_person_wrote_some(model, client, owner):
+    state_oversight(model, by=owner, values={"purpose": "Sort flowers.", "outcome_days": 30})
+    client.force_login(owner)
+    page = client.get(f"/models/{model.pk}/dossier/panel/").content.decode()
+    assert ">Sort flowers.</textarea>" in page
+    assert "Outcomes are watched 30 days after the answer." in page
+    assert "drafted from what is known" in page
+    ModelDossier.objects.create(owner=owner, model=model, said={"plan": "Mine."}, status=RunStatus.SUCCEEDED)
+    page = client.get(f"/models/{model.pk}/dossier/panel/").content.decode()
+    assert "Sort flowers." not in page
+    assert ">Mine.</textarea>" in page
