@@ -69,7 +69,7 @@ def context(scene: ModelScene, request: DecisionRequest) -> dict[str, Any]:
         ),
         "similar": _similar(record["similar"], tree.classes),
         "units": units(scene, request, record),
-        "gaps": gaps_view(record["gaps"]),
+        "gaps": gaps_view([_gap_with_class_words(gap, spoken) for gap in record["gaps"]]),
         "carried": tree_data(tree, statistics_of(scene.model, inside=scene.inside)[0]),
     }
 
@@ -84,6 +84,12 @@ def _with_class_words(record: Mapping[str, Any], spoken: Mapping[str, str]) -> d
         "actual": spoken.get(record["actual"], record["actual"]),
         "reasons": reasons | {"principal": principal},
     }
+
+
+def _gap_with_class_words(gap: Mapping[str, Any], spoken: Mapping[str, str]) -> dict[str, Any]:
+    """Return the answers for a missing and an unknown value with their classes in words."""
+    answers = {name: gap[name] and gap[name] | {"label": spoken[gap[name]["label"]]} for name in ("missing", "unknown")}
+    return {**gap, **answers}
 
 
 def flips_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from trainer.registry import METHODS
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PASSWORD = "a long password"
+MOST_KEYS = 60  # from the page for signing in to an open model
 SECOND = "bivariate" if any(m.id == "bivariate" for m in METHODS) else "odt"
 
 
@@ -228,6 +229,36 @@ def data_file(tmp_path):
     frame = data.frame.iloc[:, [0, 1, 2, 27, 30]]
     frame.to_csv(path, index=False)
     return path
+
+
+def test_first_model_opens_within_60_keys(page, live_server, worker, owner):
+    """A new user signs in, trains on a sample and opens the model by keys alone, those of name and password among them."""
+    base = live_server.url
+    page.goto(f"{base}/accounts/login/")
+    expect(page.locator("#id_username")).to_be_focused()
+    page.keyboard.type("olga")
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    keys = len("olga" + PASSWORD) + 2
+    page.wait_for_url(f"{base}/")
+    keys += press_until_focused(page, "Train on")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Open model", timeout=120_000)
+    keys += press_until_focused(page, "Open model")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{base}/models/**")
+    page.wait_for_load_state("networkidle")  # a test that ends earlier cuts the pictures of the page off from the database
+    assert keys + 2 <= MOST_KEYS
+
+
+def press_until_focused(page, words: str) -> int:
+    """Press Tab until a control with these words has the focus; return how often. The focus may be there at once."""
+    for keys in range(MOST_KEYS):
+        if words in page.evaluate("document.activeElement.textContent"):
+            return keys
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{MOST_KEYS} Tabs do not reach {words!r}")
 
 
 @pytest.mark.slow

@@ -147,9 +147,10 @@ def _weak_leaves(reviewed: ReviewedModel) -> ChecklistItem:
 
 
 def _leaf_words(scene: ModelScene, point: dict[str, Any]) -> str:
+    answer = scene.tree.class_words[point["code"]]
     way = ", ".join(f"{step['rule']}: {step['answer']}" for step in path_rules(scene, point["leaf"]))
     return (
-        f"“{point['label']}” ({way or 'no question'}) is right for {points_text(point['seen'])}{THIN}% of its "
+        f"“{answer}” ({way or 'no question'}) is right for {points_text(point['seen'])}{THIN}% of its "
         f"{point['rows']:,} unseen rows and promises {points_text(point['promised'])}{THIN}%."
     )
 
