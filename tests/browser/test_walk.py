@@ -248,7 +248,8 @@ def test_first_model_opens_within_60_keys(page, live_server, worker, owner):
     keys += press_until_focused(page, "Open model")
     page.keyboard.press("Enter")
     page.wait_for_url(f"{base}/models/**")
-    page.wait_for_load_state("networkidle")  # a test that ends earlier cuts the pictures of the page off from the database
+    # a test that ends earlier cuts the pictures of the page off from the database
+    page.wait_for_load_state("networkidle")
     assert keys + 2 <= MOST_KEYS
 
 

@@ -117,7 +117,7 @@ def _better(reviewed: ReviewedModel) -> ChecklistItem:
         return _make_item("better", "cannot be said", "The model file is damaged.")
     if verdict.kind == "unknown":
         return _make_item("better", "cannot be said", verdict.sentence)
-    speaks_against = verdict.no_better or verdict.kind in ("other_aim", "leak")
+    speaks_against = verdict.no_better or verdict.kind == "other_aim"
     return _make_item("better", "open" if speaks_against else "holds", verdict.sentence, "performance")
 
 

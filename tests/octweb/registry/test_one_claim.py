@@ -26,7 +26,7 @@ from trainer.workbench.requests import WorkbenchSession
 
 pytestmark = pytest.mark.django_db
 WISHES = ("leaf n yes", "ask root height")
-IN_WORDS = ("After no: always “yes”", "At the root: ask height")
+IN_WORDS = ("After no: always “class yes”", "At the root: ask height")
 PAGES = {
     "strip": "/models/{pk}/",
     "proof": "/models/{pk}/?mode=proof",

@@ -55,7 +55,7 @@ def test_wish_keeps_its_reason_and_checker_ignores_it(csv_file, tmp_path):
     assert findings["wish 'leaf n yes'"] == "recounted"
     assert findings["price of the wish 'leaf n yes'"] == "proved"
     facts = dossier(output, csv_file)
-    assert facts["claim"]["wishes"][0]["words"] == "After no: always “yes”"
+    assert facts["claim"]["wishes"][0]["words"] == "After no: always “class yes”"
     assert facts["claim"]["wishes"][0]["reason"] == "the law says so"
     assert "(reason: the law says so)" in run(
         "complete", str(csv_file), *given, "--reason", "leaf n yes", "the law says so"
