@@ -63,7 +63,7 @@ INTRODUCTIONS = {
     )
 }
 COMMON = ("`time_limit` ", "`stop` ", "`timeout` ")  # arguments that the head of the page explains
-MIN_WORDS = 12  # arguments and results with a shorter description are left to `help()`
+MIN_WORDS = 14  # arguments and results with a shorter description are left to `help()`
 MIN_MEMBER_WORDS = 9  # members with a shorter description are only named
 # the errors of a call are in its docstring; each module of the page explains its exceptions
 SECTIONS = {"Parameters": "", "Attributes": "", "Returns": "Returns ", "Yields": "Yields "}
