@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,10 @@ from django.core.management import get_commands, load_command_class
 from django.core.management.base import CommandError
 
 from tests.conftest import ROOT
+from tests.docs_code_cases import NEED_A_SERVER, commands, fences
 from tests.processes import manage
 
 DOCS = ROOT / "docs"
-FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:^|\s)(?:\S*bin/)?(?:octweb|(?:\S*python\S* )?(?:\S*/)?manage\.py) (?P<rest>[a-z].*)$")
 # written for a reader to type as they are
 TYPED = ("index", "which-method", "how-we-know", "argue", "explain-a-decision", "approve", "call", "tutorial")
 PYTHON_PAGES = ("README.md", "docs/how-we-know.md", "docs/library.md")
@@ -39,23 +37,6 @@ class NoExtras:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, NoExtras)
 """
-NEED_A_SERVER = ("serve", "audit", "token", "worker")  # these need the database of an installation
-
-
-def fences(page: Path, languages: set[str]) -> Iterator[str]:
-    """Yield the code of the fenced blocks in one of these languages."""
-    for block in FENCE.finditer(page.read_text(encoding="utf-8")):
-        if block["language"] in languages:
-            yield block["code"]
-
-
-def commands(page: Path) -> Iterator[list[str]]:
-    """Yield the words of each command of octweb in the page's blocks, without the program."""
-    for code in fences(page, {"", "sh", "bash", "shell", "text"}):
-        for line in code.replace("\\\n", " ").splitlines():
-            match = COMMAND.search(re.sub(r"\s#.*$", "", line))
-            if match:
-                yield shlex.split(re.split(r"\s(?:\||>|&)\s?", match["rest"])[0])
 
 
 def parser_of(name: str):

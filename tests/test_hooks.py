@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.conftest import ROOT
-from tests.test_styles import sources
+from tests.styles_cases import sources
 
 # Django's administration writes these parts, and our style changes them.
 OF_DJANGO = {"readonly", "flex-container", "errornote"}

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.styles_cases import sources
 
 STATIC = ROOT / "static"
 DEFINED = re.compile(r"(?<![\w-])(--[a-z][\w-]*)\s*:")
 # Templates and scripts complete some names, like var(--c{{ look }}). Such a name ends before the gap.
 USED = re.compile(r"var\(\s*(--[a-z][\w-]*)\s*([),{]|\$\{)|getPropertyValue\(\s*[\"'](--[a-z][\w-]*)[\"']")
-TYPES = {"static": ".css .js", "templates": ".html .css", "octweb": ".py", "trainer": ".py .html"}
-
-
-def sources() -> Iterator[Path]:
-    """Yield the files of the project in which a custom property may be written."""
-    for folder, suffixes in TYPES.items():
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in suffixes.split() and "vendor" not in path.parts:
-                yield path
 
 
 def used(text: str) -> set[str]:

@@ -24,7 +24,7 @@ from tests.browser.pictures import folder, picture
 from tests.browser.test_workspace import LONG, opened, small, stored  # noqa: F401  (fixtures)
 from tests.browser.waiting import overflow
 from tests.octweb.decide.conftest import table_model  # noqa: F401  (a fixture)
-from tests.octweb.registry.test_api_explain import explain
+from tests.octweb.registry.api_explain_cases import explain
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import statistics_of_model
 from trainer.training.run import TrainRequest, train

@@ -169,7 +169,7 @@ def test_a_picture_can_be_saved(figure_page, format):
 
 
 def test_evaluation_page_works_standalone(windows, tmp_path):
-    from tests.trainer.test_evaluate import dataset, records_of, small
+    from tests.trainer.evaluate_cases import dataset, records_of, small
     from trainer.evaluate import report
     from trainer.evaluate.page import evaluation_page
 

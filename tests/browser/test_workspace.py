@@ -22,7 +22,7 @@ from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
 from tests.browser.waiting import address, calm, complaints, overflow, until
-from tests.octweb.registry.test_typed_numbers import EXAMPLES
+from tests.octweb.registry.typed_numbers_cases import EXAMPLES
 from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold

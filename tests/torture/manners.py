@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.octweb.serving.test_json_bombs import BOMBS
+from tests.octweb.serving.json_bombs_cases import BOMBS
 from tests.torture.mixed import addresses, body
 from tests.torture.site import PATIENCE, SHORT, Broken, Site, small_csv
 from tests.torture.uploads import FORM, Watch

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.trainer.test_costs import has_choice, questions_of, random_case, text_of, weighted_costs
+from tests.trainer.costs_cases import has_choice, questions_of, random_case, text_of, weighted_costs
 from trainer.certificate import Status
 from trainer.errors import ParameterError
 from trainer.registry import get

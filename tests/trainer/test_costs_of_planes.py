@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.trainer.costs_cases import has_choice, least_cost, random_case, random_costs, text_of, weighted_costs
 from tests.trainer.oracles import bivariate as all_lines
 from tests.trainer.oracles import oblique as all_planes
-from tests.trainer.test_costs import has_choice, least_cost, random_case, random_costs, text_of, weighted_costs
 from trainer.certificate import Status
 from trainer.check.recount import verdict, verify
 from trainer.registry import METHODS, get

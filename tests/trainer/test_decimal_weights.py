@@ -9,11 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.trainer.exact.test_good_trees_costs import CostedTrees
-from tests.trainer.test_column_prices import cost_of, priced_text, random_prices
-from tests.trainer.test_column_prices import least_cost as least_priced
-from tests.trainer.test_column_prices import questions_of as questions_and_columns
-from tests.trainer.test_costs import (
+from tests.trainer.column_prices_cases import cost_of, priced_text, random_prices
+from tests.trainer.column_prices_cases import least_cost as least_priced
+from tests.trainer.column_prices_cases import questions_of as questions_and_columns
+from tests.trainer.costs_cases import (
     OVER_QUESTIONS,
     WITH_COSTS,
     has_choice,
@@ -24,8 +23,9 @@ from tests.trainer.test_costs import (
     trained,
     weighted_costs,
 )
-from tests.trainer.test_costs_of_wishes import MANY_BINS, least_with_wishes, session_of, thresholds_of
-from tests.trainer.test_goal import ALL_THRESHOLDS
+from tests.trainer.costs_of_wishes_cases import MANY_BINS, least_with_wishes, session_of, thresholds_of
+from tests.trainer.exact.good_trees_costs_cases import CostedTrees
+from tests.trainer.goal_cases import ALL_THRESHOLDS
 from trainer import make_classifier
 from trainer.certificate import Guarantee, Status
 from trainer.check.recount import verdict, verify

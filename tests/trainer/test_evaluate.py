@@ -13,33 +13,18 @@ import pytest
 from scipy.stats import friedmanchisquare
 
 from tests.seeds import seeds
+from tests.trainer.evaluate_cases import dataset, records_of, small, variant
 from trainer.cli.command import CommandError
 from trainer.cli.evaluate import note_failures
 from trainer.data.folds import stratified_folds
 from trainer.errors import DataError, ParameterError
-from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, average_ranks, compare, report, run_study
+from trainer.evaluate import Study, StudyDataset, average_ranks, compare, report, run_study
 from trainer.evaluate import study as study_module
 from trainer.evaluate.groups import MIN_GROUP_ROWS, group_rows
 from trainer.evaluate.intervals import of_folds
 from trainer.evaluate.study import read_records
-from trainer.table import Labels, numeric_table
+from trainer.table import Labels
 from trainer.training.run import TrainRequest, train
-
-
-def dataset(seed: int = 0, rows: int = 40, name: str = "noise") -> StudyDataset:
-    draw = np.random.default_rng(seed)
-    X = draw.integers(0, 7, (rows, 2)).astype(float)
-    y = ((X[:, 0] > X[:, 1]) ^ (draw.random(rows) < 0.1)).astype(np.int32)
-    return StudyDataset(name=name, table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
-
-
-def variant(label: str = "CART", method: str = "cart", **parameters) -> Variant:
-    return Variant(label=label, method=method, parameters=parameters)
-
-
-def small(**changes) -> Study:
-    settings = {"datasets": [dataset()], "variants": [variant(depth=2), variant("Deep", depth=6)], "folds": 4} | changes
-    return Study(**settings)
 
 
 def test_fold_equals_training_on_the_other_rows():
@@ -198,31 +183,6 @@ def test_ranks_share_ties_and_know_the_direction():
     values = np.array([[3.0, 1.0, 3.0], [1.0, 2.0, 3.0]])
     assert average_ranks(values, higher_is_better=True).tolist() == [[1.5, 3, 1.5], [3, 2, 1]]
     assert average_ranks(values, higher_is_better=False).tolist() == [[2.5, 1, 2.5], [1, 2, 3]]
-
-
-def records_of(study: Study, accuracy: dict[tuple[str, str], list[float]]) -> list[FoldRecord]:
-    return [
-        FoldRecord(
-            dataset=d.name,
-            fingerprint="",
-            variant=v.label,
-            key="",
-            folds=2,
-            seed=0,
-            fold=f,
-            threads=1,
-            n=10,
-            correct=int(10 * accuracy[d.name, v.label][f]),
-            accuracy=accuracy[d.name, v.label][f],
-            leaves=3 + f,
-            seconds=0.5,
-            base_correct=5,
-            status="time_limit" if v.label == "Deep" else "heuristic",
-        )
-        for d in study.datasets
-        for v in study.variants
-        for f in range(2)
-    ]
 
 
 def test_tables():

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.trainer.test_column_prices import cost_of, priced_text, questions_of, random_prices
-from tests.trainer.test_goal import ALL_THRESHOLDS, random_case
+from tests.trainer.column_prices_cases import cost_of, priced_text, questions_of, random_prices
+from tests.trainer.goal_cases import ALL_THRESHOLDS, random_case
 from trainer import make_classifier
 from trainer.errors import InfeasibleError, SolverError
 from trainer.methods.monitor import StoppedMonitor

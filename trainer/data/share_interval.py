@@ -28,7 +28,9 @@ def wilson(k: float, n: float, *, z: float = Z95) -> Interval | None:
     d = 1 + z * z / n
     middle = (p + z * z / (2 * n)) / d
     half = z / d * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return (0.0 if k == 0 else max(0.0, middle - half)), (1.0 if k == n else min(1.0, middle + half))
+    low = 0.0 if k == 0 else max(0.0, middle - half)
+    high = 1.0 if k == n else min(1.0, middle + half)
+    return low, high
 
 
 def of_folds(correct: float, n: float, folds: int) -> Interval | None:

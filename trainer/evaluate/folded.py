@@ -59,17 +59,16 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
         metrics["by_fold"] = folds.counts(dataset.labels.codes, len(dataset.labels.classes))
     if dataset.group:
         metrics["groups"] = len({line[0] for record in fold_records for line in record.by_group})
+    rows = rows_record(dataset.table, np.arange(len(dataset.table)), np.zeros(0, np.int64), folds, None, trees)
+    if model.rows and "costs" in model.rows:
+        rows["costs"] = model.rows["costs"]
+    if trees and fold_records[0].questions:
+        rows["fold_questions"] = [record.questions for record in fold_records]
     return replace(
         model,
         metrics={**model.metrics, "cross_validation": metrics},
         parameters={**model.parameters, "folds": study.folds},
-        rows=rows_record(dataset.table, np.arange(len(dataset.table)), np.zeros(0, np.int64), folds, None, trees)
-        | ({"costs": model.rows["costs"]} if model.rows and "costs" in model.rows else {})
-        | (
-            {"fold_questions": [record.questions for record in fold_records]}
-            if trees and fold_records[0].questions
-            else {}
-        ),
+        rows=rows,
     )
 
 

@@ -231,11 +231,9 @@ class StudyReport:
         comparison = self.comparisons.get(group, {}).get(measure)
         if comparison is not None:
             ranks = dict(zip(comparison.labels, comparison.ranks, strict=True))
-            lines.append(
-                f"| *average rank* |{' |' if base else ''} "
-                + " | ".join(f"*{ranks[v]:.2f}*" if t in (0, 1) else "" for v, t in columns)
-                + " |"
-            )
+            base_cell = " |" if base else ""
+            texts = [f"*{ranks[v]:.2f}*" if t in (0, 1) else "" for v, t in columns]
+            lines.append(f"| *average rank* |{base_cell} " + " | ".join(texts) + " |")
             lines += ["", sentence(comparison)]
         return "\n".join(lines)
 

@@ -54,8 +54,9 @@ def _limit_text(step: Mapping[str, Any]) -> str:
     low, high = limit
     if low is not None and high is not None:
         return f"{op} {value_text(low, name)} and {value_text(high, name)}"
-    above = (low is not None) == (op == "between")
-    return f"{'>' if above else '<='} {value_text(high if low is None else low, name)}"
+    sign = ">" if (low is not None) == (op == "between") else "<="
+    end = high if low is None else low
+    return f"{sign} {value_text(end, name)}"
 
 
 def flip_text(flip: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -163,14 +163,13 @@ def _draft(root: _Open, translate: Translate, measure: str, unit: float) -> Draf
             drafts[id(node)] = DraftLeaf()
             continue
         uploaded_split, exchanged = translate(node.split)
-        low, high = (drafts.pop(id(child)) for child in node.children)
-        drafts[id(node)] = DraftBranch(
-            split=uploaded_split,
-            left=high if exchanged else low,
-            right=low if exchanged else high,
-            # only a proved bound may be recorded as a claim
-            impurity=None if node.split.bound is None else node.split.value * unit,
-            impurity_bound=None if node.split.bound is None else node.split.bound * unit,
-            measure="" if node.split.bound is None else measure,
-        )
+        children = node.children[::-1] if exchanged else node.children
+        left, right = (drafts.pop(id(child)) for child in children)
+        branch = DraftBranch(split=uploaded_split, left=left, right=right)
+        # only a proved bound may be recorded as a claim
+        if node.split.bound is not None:
+            branch = replace(
+                branch, impurity=node.split.value * unit, impurity_bound=node.split.bound * unit, measure=measure
+            )
+        drafts[id(node)] = branch
     return drafts[id(root)]

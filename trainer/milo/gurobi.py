@@ -127,11 +127,9 @@ class GurobiSession:
     def _tick(self, best: int, bound: int, nodes: int) -> None:
         incumbent = self.model.cbGet(best)
         limit = self.model.cbGet(bound)
-        self.exchange.progress(
-            None if abs(incumbent) >= 1e100 else incumbent,
-            math.inf if abs(limit) >= 1e100 else limit,
-            int(self.model.cbGet(nodes)),
-        )
+        known_incumbent = None if abs(incumbent) >= 1e100 else incumbent
+        known_bound = math.inf if abs(limit) >= 1e100 else limit
+        self.exchange.progress(known_incumbent, known_bound, int(self.model.cbGet(nodes)))
 
 
 class Gurobi(Backend):

@@ -159,13 +159,11 @@ class ScipSession:
         """Report progress, and interrupt the solve if it must end."""
         scip = self.scip
         exchange = self.exchange
-        bound = scip.getDualbound()
+        dual = scip.getDualbound()
         primal = scip.getPrimalbound()
-        exchange.progress(
-            None if abs(primal) >= 1e20 else primal,
-            math.inf if abs(bound) >= 1e20 else bound,
-            int(scip.getNTotalNodes()),
-        )
+        incumbent = None if abs(primal) >= 1e20 else primal
+        bound = math.inf if abs(dual) >= 1e20 else dual
+        exchange.progress(incumbent, bound, int(scip.getNTotalNodes()))
         if exchange.halted():
             self.interrupt()
 

@@ -18,10 +18,10 @@ from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording
 from octweb.serving.actions import create_token
 from tests.conftest import ROOT
+from tests.docs_code_cases import fences
 from tests.octweb.decisions.conftest import spool  # noqa: F401
 from tests.octweb.runs.test_worker import worker  # noqa: F401
 from tests.octweb.small_models import csv_of_small_table
-from tests.test_docs_code import fences
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media")]
 ROW = {"width": 3.5, "height": 0.5, "flag": 1, "colour": "red"}

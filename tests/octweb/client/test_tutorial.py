@@ -12,10 +12,10 @@ from octweb.decisions import collecting
 from octweb.life.counting import flush
 from octweb.serving.actions import create_token
 from tests.conftest import ROOT
+from tests.docs_code_cases import NEED_A_SERVER, commands, fences
 from tests.octweb.decisions.conftest import spool  # noqa: F401
 from tests.octweb.runs.test_worker import worker  # noqa: F401
 from tests.processes import manage
-from tests.test_docs_code import NEED_A_SERVER, commands, fences
 
 PAGE = ROOT / "docs" / "tutorial.md"
 TABLES = sorted((ROOT / "docs" / "tutorial").glob("*.csv"))

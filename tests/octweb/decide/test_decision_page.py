@@ -18,7 +18,7 @@ from octweb.registry.models import ShareLevel
 from octweb.workbench.models import Step, StepState, Workbench
 from octweb.workbench.models import StepKind as Steps
 from tests.octweb.figures.specimens import one_split
-from tests.octweb.registry.test_api_explain import explain
+from tests.octweb.registry.api_explain_cases import explain
 from tests.octweb.small_models import small_table_with_gaps
 from tests.octweb.visible_text import visible
 from trainer.data.column_statistics import rounded_unit

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from octweb.places import FILES
-from tests.trainer.explain.test_flip import CHOICES, random_case
+from tests.trainer.explain.flip_cases import CHOICES, random_case
 from tests.trainer.random_trees import random_matrix, random_tree
 from trainer.data.column_statistics import CONTINUOUS, describe_columns, is_described, rounded_unit, statistics
 from trainer.data.parsing.column import rank_spellings

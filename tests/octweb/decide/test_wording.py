@@ -17,7 +17,7 @@ from octweb.dossier.models import ModelDossier
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import ShareLevel, TreeModel
-from tests.octweb.registry.test_api_explain import explain
+from tests.octweb.registry.api_explain_cases import explain
 from tests.octweb.small_models import small_table_with_gaps
 from tests.octweb.visible_text import visible
 from trainer.training.run import TrainRequest, train

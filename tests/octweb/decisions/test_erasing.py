@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import subprocess
@@ -20,7 +19,6 @@ from octweb.core.deleting import purge
 from octweb.core.spool import WRITER
 from octweb.decisions import adding, collecting, erasing, replaying
 from octweb.decisions.audited import audit_decisions
-from octweb.decisions.exporting import export_chain
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.decisions.replaying import replay
 from octweb.registry.document.model_files import model_file
@@ -34,6 +32,8 @@ from trainer.tree.nodes import Tree
 pytestmark = pytest.mark.django_db
 sys.path.insert(0, str(ROOT / "checker"))
 import check_decisions
+
+from tests.octweb.decisions.erasing_cases import exported
 
 
 @pytest.fixture
@@ -51,12 +51,6 @@ def chain(recorded, monkeypatch):
         ids += recorder_of(recorded).record("v1", caller, matrix, tree.apply(matrix)).texts()
     collecting.collect()
     return ids
-
-
-def exported():
-    stream = io.StringIO()
-    export_chain(stream)
-    return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 def refuted(lines):

@@ -8,6 +8,7 @@ import json
 import random
 from datetime import UTC, datetime, timedelta
 
+import check_decisions
 import pytest
 
 from octweb.audit.models import Record
@@ -18,7 +19,6 @@ from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording
 from tests.octweb.decisions.rows import record_rows
-from tests.octweb.decisions.test_erasing import check_decisions
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 

@@ -8,6 +8,7 @@ import random
 import uuid
 from datetime import UTC, datetime, timedelta
 
+import check_decisions
 import pytest
 from django.db import connection, transaction
 from django.db.models import Count
@@ -22,7 +23,6 @@ from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording, TreeModel
 from tests.octweb.decisions.conftest import ROW
 from tests.octweb.decisions.rows import record_rows
-from tests.octweb.decisions.test_erasing import check_decisions
 
 pytestmark = pytest.mark.django_db
 

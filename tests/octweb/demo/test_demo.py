@@ -41,10 +41,10 @@ from octweb.serving.actions import create_token
 from octweb.serving.authentication import forget
 from octweb.serving.models import ApiToken
 from octweb.workbench import actions as workbenches
+from tests.octweb.demo.demo_cases import BEGIN, visitor
 from tests.octweb.runs.conftest import CSV, hard_csv
 
 pytestmark = pytest.mark.django_db
-BEGIN = "/demo/begin/"
 END = "/demo/end/"
 
 
@@ -52,14 +52,6 @@ END = "/demo/end/"
 def _demo(settings, media):
     settings.DEMO = True
     settings.MAX_TRAINING_SECONDS = 60
-
-
-def visitor() -> tuple[Client, Visit]:
-    """Return a browser that pressed the button, and its visit."""
-    browser = Client()
-    answer = browser.post(BEGIN)
-    assert (answer.status_code, answer["Location"]) == (302, "/")
-    return browser, Visit.objects.latest("pk")
 
 
 def test_sample_button_begins_demo_and_training():

@@ -17,7 +17,7 @@ from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.split import split_figures
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
-from tests.octweb.figures.test_tree_figure import _valid
+from tests.octweb.figures.tree_figure_cases import _valid
 from tests.seeds import seeds
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow

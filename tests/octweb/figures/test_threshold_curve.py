@@ -16,7 +16,7 @@ from octweb.figures.split.costs import CutCosts, threshold_costs
 from octweb.figures.split.curve import LENGTH, MOST_STOPS, lowest_words, threshold_figure
 from octweb.registry.page.thresholds import rank_choices
 from tests.octweb.figures.specimens import one_split
-from tests.octweb.figures.test_tree_figure import _valid
+from tests.octweb.figures.tree_figure_cases import _valid
 from trainer.table import EmptySide
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.render.palette import without_legend

@@ -7,11 +7,11 @@ import json
 import re
 from dataclasses import replace
 
-import plotly.graph_objects as go
 import pytest
 
 from octweb.figures.tree_map import tree_map
 from tests.octweb.figures.specimens import tree_of
+from tests.octweb.figures.tree_figure_cases import _valid
 from trainer.tree.numbers import read_number
 from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.layout import FONT, leaves_below, place
@@ -19,11 +19,6 @@ from trainer.tree.render.outline import counts_text
 from trainer.tree.render.palette import escape, text_width, wrap
 from trainer.tree.render.words import leaf_share
 from trainer.tree.splits import Interval, Linear, Threshold
-
-
-def _valid(figure):
-    """Return the figure as Plotly's own class, which refuses unknown attributes and values. It must be plain JSON."""
-    return go.Figure(json.loads(json.dumps(figure, allow_nan=False)))
 
 
 def _outlines(trace):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import orjson
 import pytest
 
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
-from tests.octweb.registry.test_api_predict import ROW, predict
+from tests.octweb.registry.api_explain_cases import explain
+from tests.octweb.registry.api_predict_cases import ROW, predict
 from tests.octweb.small_models import small_table
 
 pytestmark = pytest.mark.one_database  # everything is computed from the tree
-
-
-def explain(client, model, body):
-    data = body if isinstance(body, bytes) else orjson.dumps(body)
-    return client.post(f"/api/v1/models/{model.pk}/explain/", data, content_type="application/json")
 
 
 def test_each_flip_is_an_answer_of_predict(model, client_of, owner):

@@ -11,15 +11,9 @@ import pytest
 
 from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
+from tests.octweb.registry.api_predict_cases import ROW, predict
 from tests.octweb.small_models import small_table
 from trainer.errors import DataError
-
-ROW = {"width": 7.5, "height": 0.2, "flag": 1, "colour": "green"}
-
-
-def predict(client, model, body, query=""):
-    data = body if isinstance(body, bytes) else orjson.dumps(body)
-    return client.post(f"/api/v1/models/{model.pk}/predict/{query}", data, content_type="application/json")
 
 
 def test_every_training_row_gets_the_trees_answer(model, client_of, owner):

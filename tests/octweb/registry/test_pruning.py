@@ -13,7 +13,7 @@ from octweb.registry.lifecycle import actions
 from octweb.registry.lifecycle.importing import import_tree
 from octweb.registry.lifecycle.pruning import prune
 from octweb.registry.models import TreeModel
-from tests.octweb.demo.test_demo import visitor
+from tests.octweb.demo.demo_cases import visitor
 from tests.octweb.registry.test_workspace import table, trained_on  # noqa: F401 - a fixture
 from trainer.tree.idle import idle_questions
 

@@ -5,14 +5,10 @@ The examples are a table that the page's own reading is tested with, too (tests/
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from octweb.registry.page.typed_numbers import typed_number
-
-EXAMPLES = json.loads(Path(__file__).with_suffix("").with_name("typed_numbers.json").read_text(encoding="utf-8"))
+from tests.octweb.registry.typed_numbers_cases import EXAMPLES
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: f"{e['text']}|{e['unit']}|{e['decimal_comma']}")

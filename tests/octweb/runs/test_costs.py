@@ -14,6 +14,7 @@ from octweb.runs.constraint_fields import CostsField
 from octweb.runs.forms import RunForm
 from octweb.runs.words import in_words, run_name, setting_words
 from tests.octweb.runs.conftest import CSV
+from tests.octweb.runs.costs_cases import called, defaults_of, train
 from trainer.errors import ParameterError
 from trainer.registry import get
 from trainer.tree.file import read_model
@@ -24,17 +25,6 @@ def data(tmp_path):
     path = tmp_path / "small.csv"
     path.write_text(CSV)
     return path
-
-
-def called(capsys, command, *arguments):
-    """Run a command and return its output."""
-    call_command(command, *map(str, arguments))
-    return capsys.readouterr().out
-
-
-def train(capsys, data, *arguments):
-    out = called(capsys, "train", data, "--target=class", "--method=exact", "--depth=2", *arguments)
-    return json.loads(out.strip().splitlines()[-1]) if "--json" in arguments else out
 
 
 def classes_of(tmp_path, capsys, data):
@@ -172,12 +162,6 @@ def test_cost_of_a_text_column_is_named_at_its_field(client, owner, dataset):
     page = client.post("/runs/new/", data).content.decode()
     assert "&#x27;colour&#x27; holds no numbers" in page
     assert not dataset.runs.exists()
-
-
-def defaults_of(form):
-    """Return what a browser sends for an untouched form without the table of costs."""
-    fields = form.fields.items()
-    return {n: f.prepare_value(f.initial) for n, f in fields if f.initial is not None and n != "p_costs"}
 
 
 @pytest.mark.django_db

@@ -14,7 +14,7 @@ from octweb.registry.lifecycle import actions as models
 from octweb.runs import actions
 from octweb.runs.forms import RunForm
 from octweb.runs.words import in_words, objective_words, run_name
-from tests.octweb.runs.test_costs import called, defaults_of, train
+from tests.octweb.runs.costs_cases import called, defaults_of, train
 from tests.octweb.visible_text import visible
 from trainer.dossier.claim import claim
 from trainer.registry import get

@@ -14,7 +14,7 @@ from octweb.runs.models import TrainingRun
 from octweb.runs.sizes import open_size, size_options
 from octweb.runs.words import in_words, objective_words, run_name
 from tests.octweb.noisy_runs import finished, noisy_dataset, trained
-from tests.octweb.runs.test_costs import called, defaults_of
+from tests.octweb.runs.costs_cases import called, defaults_of
 from tests.octweb.visible_text import visible
 from trainer.registry import get
 

@@ -15,7 +15,7 @@ import pytest
 from octweb.serving import body_budget
 from octweb.serving.body_budget import MIN_COUNTED_BYTES, BodyBudget, BudgetExceeded
 from octweb.serving.wire import Wire
-from tests.octweb.serving.test_json_bombs import BOMBS
+from tests.octweb.serving.json_bombs_cases import BOMBS
 from tests.torture.mixed import addresses
 from tests.torture.site import Site
 

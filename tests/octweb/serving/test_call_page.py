@@ -14,7 +14,7 @@ from octweb.registry.lifecycle import actions
 from octweb.serving.actions import create_token
 from octweb.serving.models import Scope
 from tests.conftest import ROOT
-from tests.test_docs_code import fences
+from tests.docs_code_cases import fences
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = ROOT / "docs" / "call.md"

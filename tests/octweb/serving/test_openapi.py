@@ -15,7 +15,7 @@ from octweb.core.model_schema import components, openapi
 from octweb.registry.document.model_files import document_of
 from octweb.serving import v2_urls
 from tests.conftest import ROOT
-from tests.octweb.registry.test_api_predict import ROW
+from tests.octweb.registry.api_predict_cases import ROW
 from tests.octweb.small_models import trained
 from trainer.tree.document import check
 

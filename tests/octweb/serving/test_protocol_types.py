@@ -11,20 +11,10 @@ from open_inference.openapi.types import (
 )
 
 from octweb.serving.inference import OUTPUTS
-from tests.octweb.registry.test_api_predict import ROW
+from tests.octweb.registry.api_predict_cases import ROW
+from tests.octweb.serving.protocol_types_cases import body
 
 pytestmark = pytest.mark.django_db
-
-
-def body(**changes):
-    row = ROW | changes
-    return {
-        "id": "r1",
-        "inputs": [
-            {"name": n, "datatype": "BYTES" if isinstance(v, str) else "FP64", "shape": [1], "data": [v]}
-            for n, v in row.items()
-        ],
-    }
 
 
 def test_server_and_model(client_of, approved, owner):

@@ -24,7 +24,7 @@ from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
 from octweb.serving.tensors import parse
 from octweb.wsgi import application
 from tests.counted import calls_of
-from tests.octweb.registry.test_api_predict import ROW
+from tests.octweb.registry.api_predict_cases import ROW
 from tests.octweb.small_models import small_table
 from trainer.table import Table
 from trainer.training.run import TrainRequest, train

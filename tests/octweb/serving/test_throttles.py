@@ -8,7 +8,7 @@ import pytest
 
 from octweb.core.throttles import WINDOWS, Windows
 from octweb.serving.models import Scope
-from tests.octweb.registry.test_api_predict import ROW
+from tests.octweb.registry.api_predict_cases import ROW
 
 pytestmark = pytest.mark.django_db
 MODELS = "/api/v1/models/"

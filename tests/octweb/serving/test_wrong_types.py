@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.octweb.serving.test_protocol_types import ROW, body
+from tests.octweb.registry.api_predict_cases import ROW
+from tests.octweb.serving.protocol_types_cases import body
 
 pytestmark = pytest.mark.django_db
 

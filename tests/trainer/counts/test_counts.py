@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.trainer.counts.counts_cases import of_rows
 from tests.trainer.counts.tables import KEY, TARGET, counted, random_rows, write_rows
 from trainer.certificate import Evidence
 from trainer.check.recount import verdict, verify
@@ -36,20 +37,12 @@ from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.kernels.bits import pack_bits
 from trainer.sklearn_api.estimators import CartClassifier, ExactTreeClassifier
 from trainer.training.cost_frontier import cost_frontier
-from trainer.training.run import TrainRequest, train
+from trainer.training.run import TrainRequest
 from trainer.tree.file import write
 from trainer.workbench.good_trees import GoodRequest
 from trainer.workbench.requests import WorkbenchSession
 
 SETTINGS = ("leaf_penalty", "max_leaves", "min_leaf", "forbidden")
-
-
-def of_rows(path: Path, depth: int, **settings: object):
-    """Return the tree of `exact` over the same questions, trained on the rows."""
-    table, labels, _ = load(path, target=TARGET, ignore=[KEY])
-    return train(
-        TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": depth, "bins": 4, **settings})
-    )
 
 
 def random_settings(rng: np.random.Generator) -> dict[str, object]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import subprocess
 import sys
@@ -14,11 +12,12 @@ import numpy as np
 import pytest
 
 from tests.trainer.check.proof.changes import changed_proofs, page, page_verdicts
+from tests.trainer.counts.proof_cases import lines_of, page_files
 from tests.trainer.counts.tables import counted, random_rows, write_rows
 from trainer.check.bundle import bundle
 from trainer.check.recount import verdict, verify
 from trainer.cli.dispatch import main
-from trainer.counts.folder import NUMBERS, RECORD, Counts, suppress_small, write_counts
+from trainer.counts.folder import Counts, suppress_small, write_counts
 from trainer.counts.train import train_counts
 from trainer.tree.file import write
 
@@ -49,19 +48,6 @@ def judged(folder: Path, lines: list[dict[str, Any]] | None = None) -> str:
         return verdict(verify(folder / "model.json", folder / "counts", folder / "proof.jsonl.gz"))
     (folder / "changed.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return verdict(verify(folder / "model.json", folder / "counts", folder / "changed.jsonl"))
-
-
-def lines_of(folder: Path) -> list[dict[str, Any]]:
-    with gzip.open(folder / "proof.jsonl.gz", "rt", encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]
-
-
-def page_files(folder: Path, lines: list[dict[str, Any]]) -> Any:
-    """Return the texts of a model, a proof and counts as the page reads them."""
-    proof = "".join(json.dumps(line) + "\n" for line in lines)
-    numbers = base64.b64encode((folder / "counts" / NUMBERS).read_bytes()).decode()
-    record = (folder / "counts" / RECORD).read_text(encoding="utf-8")
-    return (folder / "model.json").read_text(encoding="utf-8"), proof, record, numbers
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

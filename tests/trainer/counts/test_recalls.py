@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.trainer.counts.counts_cases import of_rows
 from tests.trainer.counts.tables import KEY, counted, random_rows, write_rows
-from tests.trainer.counts.test_counts import of_rows
 from trainer.certificate import Status
 from trainer.check.recount import verdict, verify
 from trainer.counts.folder import suppress_small

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.trainer.check.proof.changes import page_verdicts
+from tests.trainer.counts.proof_cases import lines_of, page_files
 from tests.trainer.counts.tables import KEY, TARGET, counted, random_rows, write_rows
-from tests.trainer.counts.test_proof import lines_of, page_files
 from trainer.check.recount import verdict, verify
 from trainer.cli.dispatch import main
 from trainer.counts.folder import Counts, suppress_small

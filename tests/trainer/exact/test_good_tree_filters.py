@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.exact.test_good_trees import check_levels
+from tests.trainer.exact.good_trees_cases import check_levels
 from tests.trainer.oracles.good_trees import Every, instance, leaves
 from tests.trainer.oracles.workbench import empty_table, random_table
 from trainer.data.encoding import Scheme

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
+from tests.trainer.exact.good_trees_cases import check_levels
 from tests.trainer.oracles.good_trees import Every, instance, leaves
 from tests.trainer.oracles.missing import partitions
 from tests.trainer.oracles.workbench import empty_table, random_table
@@ -140,15 +141,6 @@ def test_filters_choose_among_the_same_good_trees(part, table, count):
             chosen += len(want)
             assert set(good.sample(30, seed=seed)) <= {t for _, t in want}
     assert chosen > 0
-
-
-def check_levels(levels, trees, columns):
-    """Compare the counts of splits at the root and below with an enumeration."""
-    first = Counter(columns[t[0]] for t in trees if t is not None)
-    assert {column: found.trees for column, found in levels.items()} == first
-    for s, side in ((1, "yes"), (2, "no")):
-        then = Counter((columns[t[0]], None if t[s] is None else columns[t[s][0]]) for t in trees if t is not None)
-        assert {(a, b): n for a, found in levels.items() for b, n in getattr(found, side).items()} == then
 
 
 def test_first_trees_are_listed_from_a_count_up_to_the_last_one(monkeypatch):

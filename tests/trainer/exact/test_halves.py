@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.exact.test_sides import node_of
+from tests.trainer.exact.sides_cases import node_of
 from trainer.families.exact.kernels.child_counts import count_child, split_node
 from trainer.families.exact.kernels.count import KeyLayout
 from trainer.families.exact.kernels.count_node import count_rows

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.check.proof.test_second_checker import page
+from tests.trainer.check.proof.changes import page
 from trainer.certificate import Status
 from trainer.check.recount import verdict, verify
 from trainer.data.encoding import Scheme

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.trainer.explain.test_flip import grid, random_case
+from tests.trainer.explain.flip_cases import grid, random_case
 from tests.trainer.random_trees import naive_leaf
 from trainer.data.column_statistics import statistics
 from trainer.explain.permission import FREE

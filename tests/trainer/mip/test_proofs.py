@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.trainer.check.proof.test_proofs import accepted, cost, never, prices, with_header
-from tests.trainer.check.proof.test_second_checker import page
+from tests.trainer.check.proof.changes import page
+from tests.trainer.check.proof.proofs_cases import accepted, cost, never, prices, with_header
 from trainer.check.proof.subject import ProofSpace
 from trainer.check.recount import Finding, verify
 from trainer.data.reader import load

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.numeric.test_exact_numeric import all_thresholds, random_numeric
-from tests.trainer.test_column_prices import questions_of
-from tests.trainer.test_costs import has_choice, text_of, weighted_costs
-from tests.trainer.test_costs import random_case as costs_case
-from tests.trainer.test_goal import random_case
+from tests.trainer.column_prices_cases import questions_of
+from tests.trainer.costs_cases import has_choice, text_of, weighted_costs
+from tests.trainer.costs_cases import random_case as costs_case
+from tests.trainer.goal_cases import random_case
+from tests.trainer.numeric.exact_numeric_cases import all_thresholds, random_numeric
 from trainer import make_classifier
 from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem

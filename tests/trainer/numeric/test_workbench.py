@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain, random_wishes
+from tests.trainer.exact.workbench_cases import INFINITE, Brute, _plain, random_wishes
 from tests.trainer.oracles.workbench import (
     check_stopped_lists,
     column_prices,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.oblique.tables import instance, table
+from tests.trainer.oblique.distance_cases import small
+from tests.trainer.oblique.tables import table
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from trainer import make_classifier
 from trainer.families.oblique.distance import (
@@ -24,16 +24,6 @@ from trainer.families.oblique.units import distinct_rows, robust_spans
 from trainer.milo import Hooks, SolveOptions, backend
 from trainer.milo.lattice import Lattice
 from trainer.training.run import TrainRequest, train
-
-
-def small(seed):
-    """Return an instance of at most six points off the grid, and a distance that has an effect."""
-    r = np.random.default_rng(seed)
-    inst = instance(seed)[1]
-    keep = r.permutation(len(inst.Z))[:6]
-    Z = np.clip(inst.Z[keep] + r.choice([0.0, 0.05]) * r.random((len(keep), inst.Z.shape[1])), 0, 1)
-    counts = inst.counts[keep]
-    return replace(inst, Z=Z, counts=counts, group=np.arange(len(keep))), float(r.choice([0.005, 0.1, 0.26, 0.4]))
 
 
 @seeds(100)

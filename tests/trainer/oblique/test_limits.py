@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
+from tests.trainer.oblique.distance_cases import small
 from tests.trainer.oblique.tables import instance, table
-from tests.trainer.oblique.test_distance import small
 from tests.trainer.oracles.oblique_class import best_in_class
 from trainer.check.recount import refuted, verify
 from trainer.errors import ParameterError

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.trainer.odt.test_odt import brute, problem_of
-from tests.trainer.odt.test_odt_goal import reachable, reached
+from tests.trainer.odt.odt_cases import brute, problem_of
+from tests.trainer.odt.odt_goal_cases import reachable, reached
 from trainer.certificate import Certificate
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError

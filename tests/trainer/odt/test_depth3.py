@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.trainer.odt.test_odt import brute, problem_of, random_problem
+from tests.trainer.odt.odt_cases import brute, problem_of, random_problem
 from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.groups import predict_labels
 from trainer.families.odt.search import SubsetSearch

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.odt.test_as_questions import trained
+from tests.trainer.odt.as_questions_cases import trained
 from trainer.check.recount import verdict, verify
 from trainer.errors import TrainerError
 

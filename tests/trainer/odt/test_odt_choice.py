@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.odt.test_odt import brute, problem_of
+from tests.trainer.odt.odt_cases import brute, problem_of
 from trainer.certificate import Limits
 from trainer.errors import ParameterError
 from trainer.families.odt import method as odt

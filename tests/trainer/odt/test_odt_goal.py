@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.odt.test_odt import partitions, problem_of, random_problem
+from tests.trainer.odt.odt_cases import problem_of
+from tests.trainer.odt.odt_goal_cases import reachable, reached, two_classes
 from trainer.certificate import Limits, Status
 from trainer.check.recount import verify
 from trainer.errors import InfeasibleError, ParameterError
@@ -24,52 +25,9 @@ from trainer.training.run import TrainRequest, fit, save, train
 TOPOLOGIES = ("depth-1", "depth-2", "depth-2.5", "[.[..]]", "depth-3")
 
 
-def reachable(problem, shape, card):
-    """Return the Pareto front of correct positives and negatives of all trees of the topology (class 1 positive)."""
-    tests = partitions(problem, card)
-    known = {}
-
-    def best(pairs):
-        out = []
-        top = -1
-        for tp, tn in sorted(pairs, reverse=True):
-            if tn > top:
-                out.append((tp, tn))
-                top = tn
-        return out
-
-    def pairs(shape, rows):
-        if shape is None:
-            positive = sum(problem.y[i] for i in rows)
-            return best([(positive, 0), (0, len(rows) - positive)])
-        key = (shape, rows)
-        if key not in known:
-            known[key] = best(
-                {
-                    (a + c, b + d)
-                    for test in tests
-                    for a, b in pairs(shape.left, rows & test)
-                    for c, d in pairs(shape.right, rows - test)
-                }
-            )
-        return known[key]
-
-    return sorted(pairs(shape, frozenset(range(len(problem.y)))))
-
-
-def two_classes(seed):
-    problem = random_problem(seed)
-    return problem if problem.n_classes == 2 and len(set(problem.y)) == 2 else two_classes(seed + 10_000)
-
-
 def solved(problem, **settings):
     values = odt.METHOD.settings({"bins": 60, "positive": "k1"} | settings)
     return fit(odt.METHOD, problem, values, Monitor())
-
-
-def reached(problem, tree):
-    labels = tree.predict(problem.matrix)
-    return int(((labels == 1) & (problem.y == 1)).sum()), int(((labels == 0) & (problem.y == 0)).sum())
 
 
 @seeds(60)

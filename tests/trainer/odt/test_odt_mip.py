@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.odt.test_odt import brute, problem_of
-from tests.trainer.odt.test_odt_goal import reachable, reached, two_classes
+from tests.trainer.odt.odt_cases import brute, problem_of
+from tests.trainer.odt.odt_goal_cases import reachable, reached, two_classes
 from trainer.certificate import Limits, Status
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.families.odt import method as odt

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
+from tests.trainer.odt.odt_cases import brute
+from tests.trainer.odt.odt_goal_cases import reachable
 from tests.trainer.odt.options import TEXTS, repeated, table
-from tests.trainer.odt.test_odt import brute
-from tests.trainer.odt.test_odt_goal import reachable
 from trainer.check.proof.space.space import topology_of
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.claims import check_bound

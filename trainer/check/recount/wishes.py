@@ -58,8 +58,6 @@ def _is_question_of(split: dict[str, Any], wish: ProofConstraint) -> bool:
         return split["kind"] == "threshold" and split["threshold"] == value
     if kind == "in":
         return split["kind"] == "subset" and frozenset(split["categories"]) == value
-    ends = (
-        -math.inf if split.get("low") is None else split["low"],
-        math.inf if split.get("high") is None else split["high"],
-    )
-    return split["kind"] == "interval" and ends == value
+    low = -math.inf if split.get("low") is None else split["low"]
+    high = math.inf if split.get("high") is None else split["high"]
+    return split["kind"] == "interval" and (low, high) == value

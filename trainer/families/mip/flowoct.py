@@ -92,7 +92,8 @@ class FlowOCT(Formulation):
     def arc(self, i: int, v: int, side: int) -> Expression:
         """Return the capacity of the arc from v to its left (0) or right (1) child for row i."""
         on = self.instance.ones[i]
-        return weighted(self.structure.b.columns[v - 1, on if side else ~on], np.ones(int((on if side else ~on).sum())))
+        features = on if side else ~on
+        return weighted(self.structure.b.columns[v - 1, features], np.ones(int(features.sum())))
 
     def score(self, i: int) -> Expression:
         """Return the score of row i: 1 if it is correct."""

@@ -126,7 +126,10 @@ class OCT(Assignment):
             self._single(i, t, v, side)
             return
         left = self._left(i, v)
-        self.model.add(self.zeta[i, t] <= (1 - left if side else left), "O7" if side else "O6")
+        if side:
+            self.model.add(self.zeta[i, t] <= 1 - left, "O7")
+        else:
+            self.model.add(self.zeta[i, t] <= left, "O6")
 
     def _left(self, i: int, v: int) -> Expression:
         columns = self.b.columns[v - 1, ~self.instance.ones[i]]

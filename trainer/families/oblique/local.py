@@ -200,10 +200,10 @@ class LocalSearch:
         stale = 0
         while self.value < enough and not stopped() and self.rounds < most and self.rounds - better < patience:
             self.rounds += 1
-            root = stale > 30 or self.random.random() < 0.25
-            tree = self.random_subtree(
-                self.instance.empty() if root else current.copy(), 1 if root else self._place(current)
-            )
+            if stale > 30 or self.random.random() < 0.25:
+                tree = self.random_subtree(self.instance.empty(), 1)
+            else:
+                tree = self.random_subtree(current.copy(), self._place(current))
             tree = self.instance.prune(self.improve(tree, stopped))
             value = self.instance.value(tree)
             take(tree)

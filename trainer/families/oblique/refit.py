@@ -132,11 +132,9 @@ def solve_soft_margin(
             return a
         difference = X[i] - X[j]
         step = (up[i] - down[j]) / max(float(difference @ difference), 1e-12)
-        step = min(
-            step,
-            MARGIN_PENALTY - beta[i] if delta[i] > 0 else beta[i],
-            beta[j] if delta[j] > 0 else MARGIN_PENALTY - beta[j],
-        )
+        most_up = MARGIN_PENALTY - beta[i] if delta[i] > 0 else beta[i]
+        most_down = beta[j] if delta[j] > 0 else MARGIN_PENALTY - beta[j]
+        step = min(step, most_up, most_down)
         beta[i] += delta[i] * step
         beta[j] -= delta[j] * step
         a = a + step * difference

@@ -59,7 +59,9 @@ def _without_common(name: str, others: Sequence[str], length: int) -> str:
     core = name[start:end].strip("_ ") if end > start else ""
     if not core:
         return short(name, length)
-    return f"{'…' if start > 0 else ''}{short(core, length)}{'…' if end < len(name) else ''}"
+    opening = "…" if start > 0 else ""
+    closing = "…" if end < len(name) else ""
+    return opening + short(core, length) + closing
 
 
 def _common(a: str, b: str) -> int:

@@ -116,9 +116,10 @@ class Interval(NumericSplit):
         column = schema[self.feature]
         name = column.name
         empty = self.empty_condition(left)
+        ops = (">", "<=") if left else ("<=", ">")
         above, below = (
             Condition(column=name, op=op, value=decimal_text(end), missing=empty, word=column.rank_word(end))
-            for op, end in ((">" if left else "<=", self.low), ("<=" if left else ">", self.high))
+            for op, end in zip(ops, (self.low, self.high), strict=True)
         )
         if math.isinf(self.low) and math.isinf(self.high) and left and self.missing is not EmptySide.LEFT:
             return (Condition(column=name, op="is not missing", value=None, missing=False),)

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from tests.trainer.check.proof.test_second_checker import page, table
+from tests.trainer.check.proof.changes import page
+from tests.trainer.check.proof.second_checker_cases import table
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, save, train

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.check.proof.test_proof_limits import Least
+from tests.trainer.check.proof.proof_limits_cases import Least
 from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.steps.steps import _Check
 from trainer.check.proof.subject import ProofSpace

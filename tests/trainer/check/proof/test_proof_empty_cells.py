@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.check.empty_cells import EmptyCellFiles, csv_text, trained_files
-from tests.trainer.check.proof.test_second_checker import page
+from tests.trainer.check.proof.changes import page
 from tests.trainer.oracles.missing import random_table
 from trainer.check.proof.proof import proved_bounds
 from trainer.check.proof.space.space import has_empty_cell

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.trainer.check.proof.test_proofs import mutations
-from tests.trainer.check.proof.test_second_checker import page, table
+from tests.trainer.check.proof.changes import page
+from tests.trainer.check.proof.proofs_cases import mutations
+from tests.trainer.check.proof.second_checker_cases import table
 from trainer.check.proof.steps.steps import check_proof
 from trainer.check.proof.subject import BadProof, ProofSpace
 from trainer.check.recount import verify

@@ -11,8 +11,8 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.check.proof.changes import changed_proofs, page
-from tests.trainer.check.recount.test_goals import _file
-from tests.trainer.test_goal import ALL_THRESHOLDS, GOALS, all_trees, best_value, questions_of, random_case
+from tests.trainer.check.recount.goals_cases import _file
+from tests.trainer.goal_cases import ALL_THRESHOLDS, GOALS, all_trees, best_value, questions_of, random_case
 from trainer.check.proof.proof import proved_bounds
 from trainer.check.proof.steps.error_lines import _Steps
 from trainer.check.proof.subject import BadProof

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import random
 from fractions import Fraction
@@ -12,22 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.trainer.check.proof.proof_planes_cases import (
+    GAP_OF_POINTS,
+    TOUCHING,
+    Lines,
+    accepted,
+    changes,
+    never,
+    scaled,
+)
 from tests.trainer.oracles.oblique import best_value, random_points, separations
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from tests.trainer.oracles.oblique_labels import fewest_errors
+from trainer.check.proof.model import has_margin
 from trainer.check.proof.steps.labels import includes, trees
-from trainer.check.proof.steps.planes import check_planes
-from trainer.check.proof.subject import BadProof, PlaneSpace
+from trainer.check.proof.subject import PlaneSpace
 from trainer.families.oblique.proving import PlaneProof, PlaneTrees, enumerate_labellings
-
-Lines = list[dict[str, Any]]
-# Distances that planes must keep from the points.
-TOUCHING = 0.0
-GAP_OF_POINTS = 0.3
-
-
-def never() -> bool:
-    return False
 
 
 @cache
@@ -52,10 +51,6 @@ def points(seed: int, least: float) -> tuple[np.ndarray, np.ndarray, int, Fracti
         X = X[:6]
         counts = counts[:6]
     return X, counts[:, counts.any(axis=0)], depth, kappa
-
-
-def scaled(X: np.ndarray) -> np.ndarray:
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1)
 
 
 def space_of(seed: int, least: float) -> PlaneSpace:
@@ -93,13 +88,6 @@ def cost(seed: int, least: float) -> Fraction:
     if least:
         return counts.sum() - Fraction(best_in_class(scaled(X), counts, depth, kappa, least=least))
     return counts.sum() - best_value(X, counts, depth, kappa)
-
-
-def accepted(lines: Lines, space: PlaneSpace) -> Fraction | None:
-    try:
-        return check_planes(iter(list(enumerate(lines))), space).cost
-    except BadProof:
-        return None
 
 
 SEEDS = [(seed, TOUCHING) for seed in range(30)] + [(seed, GAP_OF_POINTS) for seed in range(12)]
@@ -174,30 +162,6 @@ def test_no_change_makes_a_proof_show_what_is_false(least):
                 tried = tried + 1
                 refused = refused + (shown is None)
     assert refused > 0.7 * tried > 100
-
-
-def changes(step: dict[str, Any], draw: random.Random, size: int) -> Lines:
-    """Return the step with each of its members changed a little."""
-    found = []
-    for name, value in step.items():
-        for _ in range(3):
-            own = copy.deepcopy(step)
-            own[name] = _changed(value, draw, size)
-            found.append(own)
-    return [own for own in found if own != step]
-
-
-def _changed(value: Any, draw: random.Random, size: int) -> Any:
-    if isinstance(value, str):
-        return draw.choice(["side", "meet", "sum", "errors", "vector", "trust me"])
-    if isinstance(value, int):
-        return draw.choice([value + 1, value - 1, draw.randrange(size), -1, 2 * value])
-    if not value:
-        return [0]
-    k = draw.randrange(len(value))
-    return draw.choice(
-        [value[:k] + value[k + 1 :], [*value[:k], _changed(value[k], draw, size), *value[k + 1 :]], value + value[k:]]
-    )
 
 
 LINE = PlaneSpace(
@@ -302,3 +266,12 @@ def test_deep_analysis_can_be_cancelled():
     )
     assert made.steps(Fraction(1)) is None
     assert len(asked) < 100
+
+
+@pytest.mark.parametrize(
+    ("method", "big_m", "margin"),
+    [("oct-h", None, True), ("s-oct", 100.0, True), ("s-oct", None, False), ("odt", 1, False)],
+)
+def test_rows_keep_a_distance_only_with_margin(method, big_m, margin):
+    model = {"method": method, "parameters": {"big_m": big_m}}
+    assert has_margin(model) == margin

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.trainer.check.proof.test_proof_planes import changes
-from tests.trainer.check.proof.test_second_checker import page, proved_alone
+from tests.trainer.check.proof.changes import page
+from tests.trainer.check.proof.proof_planes_cases import changes
+from tests.trainer.check.proof.second_checker_cases import proved_alone
 from trainer.check.bundle import bundle
 from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.planes import plane_space

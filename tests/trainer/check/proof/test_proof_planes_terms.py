@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.trainer.check.proof.test_proof_planes import GAP_OF_POINTS, TOUCHING, Lines, accepted, changes, never, scaled
-from tests.trainer.check.proof.test_second_checker import page, proved_alone, raised
+from tests.trainer.check.proof.changes import page
+from tests.trainer.check.proof.proof_planes_cases import (
+    GAP_OF_POINTS,
+    TOUCHING,
+    Lines,
+    accepted,
+    changes,
+    never,
+    scaled,
+)
+from tests.trainer.check.proof.second_checker_cases import proved_alone, raised
 from tests.trainer.oracles.oblique import random_points
 from tests.trainer.oracles.oblique_class import best_in_class
 from trainer.check.proof.subject import PlaneSpace

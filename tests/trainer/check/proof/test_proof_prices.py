@@ -15,11 +15,11 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.check.proof.changes import changed_proofs, page
-from tests.trainer.check.proof.test_proofs import accepted, never, with_header
-from tests.trainer.check.recount.test_goals import _file
-from tests.trainer.test_column_prices import priced_text, random_prices
-from tests.trainer.test_goal import ALL_THRESHOLDS
-from tests.trainer.test_goal import random_case as random_table
+from tests.trainer.check.proof.proofs_cases import accepted, never, with_header
+from tests.trainer.check.recount.goals_cases import _file
+from tests.trainer.column_prices_cases import priced_text, random_prices
+from tests.trainer.goal_cases import ALL_THRESHOLDS
+from tests.trainer.goal_cases import random_case as random_table
 from trainer.check.proof.subject import ProofSpace
 from trainer.check.recount.proof import check_model_proof
 from trainer.check.recount.table.rows import load

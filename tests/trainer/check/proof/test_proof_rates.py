@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.check.proof.test_proof_within import judge_changes
-from tests.trainer.check.proof.test_proofs import Lines, accepted
-from tests.trainer.check.proof.test_second_checker import table as csv_table
+from tests.trainer.check.proof.proof_within_cases import judge_changes
+from tests.trainer.check.proof.proofs_cases import Lines, accepted
+from tests.trainer.check.proof.second_checker_cases import table as csv_table
 from trainer.check.proof.subject import ProofSpace, RateLimit
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.restrictions import words_of

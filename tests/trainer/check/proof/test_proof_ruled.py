@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.check.proof.test_proof_within import judge_changes
-from tests.trainer.check.proof.test_proofs import Lines, accepted, never
-from tests.trainer.check.proof.test_second_checker import page
+from tests.trainer.check.proof.changes import page
+from tests.trainer.check.proof.proof_within_cases import judge_changes
+from tests.trainer.check.proof.proofs_cases import Lines, accepted, never
 from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.space import read_space
 from trainer.check.proof.subject import ProofSpace

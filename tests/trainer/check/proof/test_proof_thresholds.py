@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.check.proof.test_proof_within import document
-from tests.trainer.check.proof.test_proofs import accepted, never
-from tests.trainer.exact.test_workbench import Brute, random_wishes
+from tests.trainer.check.proof.proof_within_cases import document
+from tests.trainer.check.proof.proofs_cases import accepted, never
+from tests.trainer.exact.workbench_cases import Brute, random_wishes
 from tests.trainer.oracles.workbench import random_table
 from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.space import read_space

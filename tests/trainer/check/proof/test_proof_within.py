@@ -6,17 +6,17 @@ import itertools
 import json
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.check.proof.test_proofs import Lines, accepted, mutations
+from tests.trainer.check.proof.proof_within_cases import INFINITE_COST, document, judge_changes, lines, with_taller
+from tests.trainer.check.proof.proofs_cases import Lines, accepted
 from tests.trainer.check.recount.files import csv_text
-from tests.trainer.exact.test_limited_wishes import Limited, random_limits
-from tests.trainer.exact.test_workbench import Brute as Wished
-from tests.trainer.exact.test_workbench import random_wishes
+from tests.trainer.exact.limited_wishes_cases import Limited, random_limits
+from tests.trainer.exact.workbench_cases import Brute as Wished
+from tests.trainer.exact.workbench_cases import random_wishes
 from tests.trainer.oracles.workbench import random_table
 from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.space import read_space
@@ -26,16 +26,12 @@ from trainer.check.proof.subject import BadProof, ProofConstraint, ProofSpace
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch
 from trainer.check.recount.search.small import optimum_without
-from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError
-from trainer.families.exact.editing.fronts import TreeLimits
 from trainer.families.exact.proofs.editing import restricted_proof
 from trainer.families.exact.workbench import Workbench
 from trainer.training.run import TrainRequest
 from trainer.workbench.requests import WorkbenchSession
-
-INFINITE_COST = 1 << 60
 
 
 class Brute:
@@ -184,10 +180,6 @@ def test_classes_bind_also_where_nothing_else_does(height):
     assert accepted(space, lines(space, [step | {"classes": [1, 2]}], 0)) is None
 
 
-def lines(space: ProofSpace, steps: list[dict[str, Any]], goal: int) -> list[dict[str, Any]]:
-    return [{"format": "octweb-proof", "version": 2, "rows": "rows", "scale": 1, "goal": goal}, *steps]
-
-
 @pytest.mark.slow
 @seeds(210)
 def test_one_step_proves_restricted_optimum_and_no_more(seed):
@@ -214,26 +206,6 @@ def test_one_step_proves_restricted_optimum_and_no_more(seed):
 
 
 # The tests below give the checker what the search writes, with a document.
-
-
-def document(problem: Problem, depth: int, limits: TreeLimits | None, texts: list[str]) -> dict[str, Any]:
-    """Return the parts of a model file from which the checker builds its space."""
-    names = problem.table.names
-    given: dict[str, Any] = {"depth": depth, "binarise": "all-thresholds", "bins": 5}
-    if limits is not None:
-        c = limits.constraints
-        pairs = {tuple(sorted((a, b))) for a, others in limits.pairs.items() for b in others}
-        given |= {"max_leaves": c.max_leaves, "max_columns": c.max_columns}
-        given["recall"] = "; ".join(f"{problem.labels.classes[k]}: {share}" for k, share in c.recalls)
-        given["forbidden_pairs"] = "; ".join(f"{names[a]} + {names[b]}" for a, b in pairs)
-    columns = [
-        {"name": c.schema.name, "kind": str(c.schema.kind), "categories": list(c.schema.categories)}
-        for c in problem.table.columns
-    ]
-    claim = {"leaf_penalty": str(problem.leaf_penalty), "wishes": [{"wish": text} for text in texts]}
-    return {
-        "method": "exact", "classes": list(problem.labels.classes), "columns": columns, "parameters": given, "certificate": claim,
-    }  # fmt: skip
 
 
 def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tuple[ProofSpace, Lines, Fraction] | None:
@@ -288,21 +260,6 @@ def test_deep_proofs_within_restrictions(seed):
     judge_changes(space, proof, optimum, most=2)
 
 
-def with_taller(proof: Lines, deepest: int = INFINITE_COST) -> Lines:
-    """Return the proof with another step after each one on vectors.
-
-    The added steps are about taller trees, with a larger bound and a vector that says nothing. From `deepest` on, a
-    height says as much as any other.
-    """
-    width = next((len(v) for step in proof for v in step.get("vectors", [])), 0)
-    found = []
-    for step in proof:
-        found.append(step)
-        if width and step.get("by") == "within" and step["path"] and step["height"] < deepest:
-            found.append({**step, "height": step["height"] + 1, "bound": step["bound"] + 1, "vectors": [[0] * width]})
-    return found
-
-
 def test_step_for_taller_trees_hides_no_stronger_one():
     larger = 0
     for seed in range(1000, 1030):
@@ -327,33 +284,6 @@ def test_strongest_step_about_all_rows_counts():
     for goal, holds in ((4, True), (5, False)):
         assert (accepted(space, lines(space, low, goal)) is not None) == holds
         assert (accepted(space, lines(space, low[::-1], goal)) is not None) == holds
-
-
-def judge_changes(space: ProofSpace, proof: Lines, optimum: Fraction, most: int = 100) -> None:
-    """Check that no change of a proof makes it prove something false."""
-    scale = proof[0]["scale"]
-    assert accepted(space, [{**proof[0], "goal": proof[0]["goal"] + scale}, *proof[1:]]) is None
-    higher = [
-        {**line, name: line[name] + scale} for line, name in zip(proof, ["goal", *["bound"] * len(proof)], strict=False)
-    ]
-    assert accepted(space, higher) is None
-    for k in np.random.default_rng(0).permutation(np.arange(1, len(proof)))[:most].tolist():
-        step = proof[k]
-        changed: list[dict[str, Any] | None] = [
-            None,
-            *mutations(step),
-            {**step, "by": "within"},
-            {**step, "classes": [0, 0]},
-        ]
-        for name in ("vectors", "columns", "with"):
-            own = step.get(name, [])
-            changed += [{**step, name: own[:i] + own[i + 1 :]} for i in range(min(len(own), 3))]
-            changed += [{**step, name: [*own[:-1], [x + 1 for x in own[-1]]]}] if own and name == "vectors" else []
-        for one in changed:
-            for goal in (proof[0]["goal"], proof[0]["goal"] + scale):
-                lines = [{**proof[0], "goal": goal}, *proof[1:k], *([one] if one else []), *proof[k + 1 :]]
-                shown = accepted(space, lines)
-                assert shown is None or shown <= optimum
 
 
 def test_steps_below_the_root_are_needed():

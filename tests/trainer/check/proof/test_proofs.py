@@ -6,15 +6,13 @@ import gzip
 import itertools
 import json
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.seeds import seeds
+from tests.trainer.check.proof.proofs_cases import Lines, accepted, cost, mutations, never, prices, with_header
 from trainer.check.proof.steps.lines import read_proof
-from trainer.check.proof.steps.steps import check_proof
 from trainer.check.proof.subject import BadProof, ProofSpace
 from trainer.families.exact.search.solve import solve_binary
 from trainer.families.numeric import intervals
@@ -23,40 +21,7 @@ from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.search import NumericProblem, solve_numeric
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
-Lines = list[dict[str, Any]]
 INSTANCES = 25
-
-
-def never() -> bool:
-    return False
-
-
-def answers(space: ProofSpace) -> np.ndarray:
-    """Return the questions of a space as yes/no columns, in the numbering of the format."""
-    if space.kind == "questions":
-        return space.X.astype(bool)
-    made = [x > value for x in space.X.T for value in np.unique(x)[:-1]]
-    return np.array(made, bool).reshape(len(made), len(space.X)).T
-
-
-def cost(space: ProofSpace, unit: int, leaf: int, path: list[int], height: int) -> int:
-    """Return the least cost below a path, by plain recursion."""
-    X = answers(space)
-
-    @lru_cache(None)
-    def best(rows: frozenset[int], left: int) -> int:
-        chosen = sorted(rows)
-        sizes = np.bincount(space.labels[chosen], space.weights[chosen], space.classes)
-        least = leaf + unit * int(sizes.sum() - sizes.max())
-        for q in range(X.shape[1] if left else 0):
-            yes = frozenset(i for i in chosen if X[i, q])
-            no = rows - yes
-            if all(side and space.weights[sorted(side)].sum() >= space.min_leaf for side in (yes, no)):
-                least = min(least, best(yes, left - 1) + best(no, left - 1))
-        return least
-
-    rows = [i for i in range(len(X)) if all(bool(X[i, q // 2]) == bool(q % 2) for q in path)]
-    return best(frozenset(rows), height)
 
 
 def questions(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
@@ -99,19 +64,6 @@ def thresholds(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
     return space, with_header(proof), solution.cost
 
 
-def with_header(proof: Any) -> Lines:
-    header = {"format": "octweb-proof", "version": 1, "rows": "rows", "scale": proof.scale, "goal": proof.goal}
-    return [header, *proof.steps]
-
-
-def accepted(space: ProofSpace, lines: Lines) -> Fraction | None:
-    """Return the bound that a proof proves, or None if it is refused."""
-    try:
-        return check_proof(iter(list(enumerate(lines))), space).cost
-    except BadProof:
-        return None
-
-
 CASES = [
     *(pytest.param(questions, seed, depth, id=f"questions-{seed}-{depth}") for seed in range(12) for depth in (2, 3, 4)),
     *(pytest.param(thresholds, seed, depth, id=f"thresholds-{seed}-{depth}") for seed in range(8) for depth in (2, 3)),
@@ -146,22 +98,6 @@ def test_no_change_makes_a_proof_show_what_is_false(table, seed, depth):
                 assert changed["bound"] <= cost(space, unit, leaf, changed["path"], changed["height"])
         shown = accepted(space, [*lines[:k], *lines[k + 1 :]])
         assert shown is None or shown <= optimum
-
-
-def mutations(step: dict[str, Any]) -> Lines:
-    """Return variants of the step: stronger, weaker, another height, another path, another reason."""
-    path = step["path"]
-    bound = step["bound"]
-    changed = [{**step, "bound": bound + d} for d in (-1, 1, 7) if bound + d >= 0]
-    changed += [{**step, "height": step["height"] + d} for d in (-1, 1) if step["height"] + d >= 0]
-    changed += [{**step, "path": [*path[:k], path[k] ^ 1, *path[k + 1 :]]} for k in range(len(path))]
-    changed += [{**step, "path": path[:-1]}] if path else []
-    return changed + [{**step, "by": by} for by in ("floor", "count", "split") if by != step["by"]]
-
-
-def prices(space: ProofSpace, lines: Lines) -> tuple[int, int]:
-    scale = lines[0]["scale"]
-    return scale * space.penalty.denominator, scale * space.penalty.numerator + (scale > 1)
 
 
 @pytest.mark.parametrize(("depth", "looks"), [*((3, k) for k in range(12)), *((4, k) for k in range(0, 300, 25))])

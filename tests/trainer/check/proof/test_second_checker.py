@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 
 from tests.trainer.check.proof.changes import page
-from tests.trainer.check.proof.test_proof_within import with_taller
-from tests.trainer.check.proof.test_proofs import mutations
+from tests.trainer.check.proof.proof_within_cases import with_taller
+from tests.trainer.check.proof.proofs_cases import mutations
+from tests.trainer.check.proof.second_checker_cases import proved_alone, raised, table
 from trainer.check.bundle import bundle
 from trainer.check.proof.space.space import read_space
 from trainer.check.recount import verdict, verify
-from trainer.check.recount.proof import check_model_proof
 from trainer.check.recount.search.small import _search
 from trainer.check.recount.table.rows import load as read_rows
-from trainer.check.recount.trees.prices import column_prices
 from trainer.data.reader import load
 from trainer.errors import TrainerError
 from trainer.training.run import TrainRequest, save, train
@@ -98,21 +97,6 @@ WISHES = {  # case number → constraints of the workbench
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}
 
 
-def table(folder: Path, seed: int) -> Path:
-    """Return a file with numbers, categories, a column of zeros and ones, a constant one and empty cells."""
-    rng = np.random.default_rng(seed)
-    n = 45
-    x = rng.normal(size=n).round(1)
-    z = rng.integers(0, 9, n)
-    colour = rng.choice(["red", "green", "blue"], n)
-    kind = np.where((x + z / 4 + rng.normal(size=n) > 1) ^ (colour == "red"), "yes", "no")
-    rows = [f"{a},{b},{c},{rng.integers(0, 2)},7,{k}" for a, b, c, k in zip(x, z, colour, kind, strict=True)]
-    rows[3] = f',"4","red",1,7,{kind[3]}'
-    path = folder / f"table-{seed}.csv"
-    path.write_text("\n".join(["x,z,colour,flag,same,kind", *rows]) + "\n")
-    return path
-
-
 @pytest.fixture(scope="module", params=range(len(SPACES)), ids=lambda k: "-".join(map(str, SPACES[k][1].values())))
 def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
     """Provide a model, proof and table of a training."""
@@ -140,33 +124,6 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
     assert next(e for e in result.model.certificate["evidence"] if e["kind"] == "proof")["made"]
     save(result.model, model)
     return model, proof, data
-
-
-def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> list[bool]:
-    """Return whether each proof alone proves the bound of the model.
-
-    For every other proof, the whole check would search for the bound and for the price of each constraint on its own.
-    """
-    document = json.loads(model.read_text())
-    rows = read_rows(data, document).training
-    path = folder / "changed.jsonl"
-    holds = []
-    for text in texts:
-        path.write_text(text)
-        found = [
-            f.verdict
-            for f in check_model_proof(document, rows, path, column_prices(document))[0]
-            if f.claim in ("bound", "proof")
-        ]
-        holds.append(found == ["proved"])
-    return holds
-
-
-def raised(head: dict[str, Any], more: int) -> dict[str, Any]:
-    """Return the header with its goal, or all of its goals, raised by `more`."""
-    if "goals" in head:
-        return {**head, "goals": [max(0, goal + more) for goal in head["goals"]]}
-    return {**head, "goal": max(0, head["goal"] + more)}
 
 
 def test_page_accepts_proof_with_rows_of_weight_zero(tmp_path):

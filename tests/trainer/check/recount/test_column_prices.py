@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.trainer.check.recount.column_prices_cases import higher_objective, lower_bound, verdict_of
 from tests.trainer.check.recount.files import findings, trained
-from tests.trainer.check.recount.test_goals import _file
-from tests.trainer.test_column_prices import priced_text, random_prices
-from tests.trainer.test_goal import random_case
+from tests.trainer.check.recount.goals_cases import _file
+from tests.trainer.column_prices_cases import priced_text, random_prices
+from tests.trainer.goal_cases import random_case
 from trainer.check.recount import verdict, verify
-from trainer.errors import ModelFileError
 
 PRICES = "length=0.4; colour=0.1; flag=0"
 COSTS = {"costs": "a>b=5; b>a=0.2*length; c>c=1", "cost_unit": "EUR"}
@@ -19,14 +19,6 @@ COSTS = {"costs": "a>b=5; b>a=0.2*length; c>c=1", "cost_unit": "EUR"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("files")
-
-
-def verdict_of(document, data, tmp_path):
-    """Return the verdict on a document. One that cannot be read counts as refuted."""
-    try:
-        return verdict(findings(document, data, tmp_path))
-    except ModelFileError:
-        return "refuted"
 
 
 @pytest.mark.parametrize(
@@ -90,15 +82,6 @@ def no_prices(document):
 def without_all_prices(document):
     document["parameters"]["column_price"] = ""
     no_prices(document)
-
-
-def higher_objective(document):
-    document["certificate"]["objective"] += 0.01
-    document["certificate"]["bound"] += 0.01
-
-
-def lower_bound(document):
-    document["certificate"]["bound"] -= 0.01
 
 
 def goal(document):

@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from tests.trainer.check.recount.costs_cases import write_table
 from tests.trainer.check.recount.files import OBLIQUE, findings, trained
-from tests.trainer.test_costs import checked_case, random_case, text_of
+from tests.trainer.costs_cases import checked_case, random_case, text_of
 from trainer.check.recount import verdict, verify
 from trainer.errors import ModelFileError
 from trainer.registry import METHODS
@@ -186,15 +187,6 @@ def test_unknown_member_of_costs_is_not_judged(folder, tmp_path):
     said = findings(document, data, tmp_path)
     assert verdict(said) != "proved"
     assert "costs savings" in {f.claim for f in said if f.verdict == "cannot be judged"}
-
-
-def write_table(path, table, labels):
-    lines = [",".join([*table.names, "y"])]
-    lines += [
-        ",".join([*(f"{v:g}" for v in row), labels.classes[k]])
-        for row, k in zip(table.matrix(), labels.codes, strict=True)
-    ]
-    path.write_text("\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize(("method", "seed"), [("exact", 2), ("exact", 7), ("exact-numeric", 2), ("exact-numeric", 9)])

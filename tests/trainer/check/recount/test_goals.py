@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from tests.trainer.check.recount.files import findings, trained
-from tests.trainer.test_goal import GOALS, random_case
+from tests.trainer.check.recount.goals_cases import _file
+from tests.trainer.goal_cases import GOALS, random_case
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.search import small
 from trainer.check.recount.trees.counts import goal_value
 from trainer.goal import Goal
-from trainer.training.run import TrainRequest, save, train
 
 
 @pytest.fixture(scope="module")
@@ -147,19 +146,6 @@ def test_tree_of_best_accuracy_is_no_best_tree_of_a_goal(tmp_path, goal):
         assert next(f for f in said if f.verdict == "refuted").claim == "bound"
         return
     raise AssertionError("no table has two different best trees")
-
-
-def _file(table, labels, asked, folder, method="exact", proof=None):
-    """Write rows and model file, and a proof at the path `proof` if it is given; return the model."""
-    lines = [",".join([*table.names, "y"])]
-    for row, k in zip(table.matrix(), labels.codes, strict=True):
-        lines.append(",".join([*("" if np.isnan(v) else f"{v:g}" for v in row), labels.classes[k]]))
-    (folder / "rows.csv").write_text("\n".join(lines) + "\n")
-    parameters = {"depth": 2, **asked}
-    request = TrainRequest(table=table, labels=labels, method=method, parameters=parameters, proof=proof)
-    model = train(request).model
-    save(model, folder / "model.json")
-    return model
 
 
 def _value(goal, table, labels, model):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.trainer.check.recount.column_prices_cases import higher_objective, lower_bound, verdict_of
 from tests.trainer.check.recount.files import findings, trained
-from tests.trainer.check.recount.test_column_prices import higher_objective, lower_bound, verdict_of
-from tests.trainer.check.recount.test_goals import _file
-from tests.trainer.test_goal import random_case
+from tests.trainer.check.recount.goals_cases import _file
+from tests.trainer.goal_cases import random_case
 from trainer.certificate import Evidence
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load

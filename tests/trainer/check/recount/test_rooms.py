@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.check.proof.test_proof_within import document
-from tests.trainer.exact.test_workbench import INFINITE
-from tests.trainer.odt.test_workbench import UNEVEN, uneven
+from tests.trainer.check.proof.proof_within_cases import document
+from tests.trainer.exact.workbench_cases import INFINITE
+from tests.trainer.odt.workbench_cases import UNEVEN, uneven
 from trainer.check.proof.model import ModelTable
 from trainer.check.recount.search import small
 

@@ -174,7 +174,9 @@ def _wilson(share: float, rows: float) -> tuple[float, float]:
     z = NORMAL
     middle = (share + z * z / (2 * rows)) / (1 + z * z / rows)
     half = z / (1 + z * z / rows) * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
-    return (0.0 if share == 0 else max(0.0, middle - half)), (1.0 if share == 1 else min(1.0, middle + half))
+    low = 0.0 if share == 0 else max(0.0, middle - half)
+    high = 1.0 if share == 1 else min(1.0, middle + half)
+    return low, high
 
 
 def _weighted_interval(correct: np.ndarray, weights: np.ndarray, folds: int) -> tuple[float, float] | None:

@@ -19,7 +19,7 @@ from trainer.families.exact.search.memo import DEFAULT_OPTIONS, ExactOptions
 from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.kernels.members import members
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
-from trainer.tree.shapes import Shape
+from trainer.tree.shapes import Shape, stump
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +184,8 @@ class FrontierSearch:
         if feature < 0:
             return None
         if vector.inner is not None:
-            zero, one = (int(v) for v in vector.inner[leaves - 1])
-            return feature, None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
+            zero, one = (stump(int(v)) for v in vector.inner[leaves - 1])
+            return feature, zero, one
         zeros, ones = dp_node.split_rows(self.search.instance.rows, rows, feature)
         return feature, self.extract(zeros, height - 1, left), self.extract(ones, height - 1, right)
 

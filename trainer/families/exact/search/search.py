@@ -55,7 +55,7 @@ from trainer.families.exact.search.root_splits import REPORT_SECONDS, choice_of_
 from trainer.families.exact.search.tree_reader import split_tree
 from trainer.kernels.members import members
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
-from trainer.tree.shapes import Shape
+from trainer.tree.shapes import Shape, stump
 
 SLICE_NANOSECONDS = 5e7
 PAIR_COUNTS_PER_CHECK = 20_000_000  # counts of feature pairs between two checks of the clock
@@ -299,8 +299,7 @@ class ExactSearch:
         g = self.instance
         positions, cost = best_depth2(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
         root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
-        below = None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
-        return (None if root < 0 else (root, *below)), int(cost)
+        return (None if root < 0 else (root, stump(zero), stump(one))), int(cost)
 
     def _own_depth2_cost(self, frame: SearchFrame) -> int:
         e = np.empty(4, np.int64)
