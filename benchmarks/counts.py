@@ -1,10 +1,17 @@
 """Time counting and training from counts, beside training from rows.
 
-python benchmarks/counts.py [--rows 200000] [--large 10000000] [--columns 20]
-Processor seconds, and peak memory of a child process beyond that of the loaded libraries. `kernel` counts --large
-rows × 60 binary features, drawn as they are counted, so no table is made. `parquet` writes --rows rows of numbers to
-Parquet, chooses thresholds, and counts. `exact`, scikit-learn, LightGBM and pystreed train on the same file if it fits
-into memory.
+python benchmarks/counts.py [MODE] [--rows N] [--columns 20]
+Processor seconds, and peak memory of a child process beyond that of the loaded libraries.
+
+peers (the default) writes --rows (200,000) rows of numbers to Parquet, chooses thresholds, counts and trains. `exact`,
+scikit-learn, LightGBM and pystreed train on the same file.
+stream counts --rows (100,000,000) rows of --columns binary features at --depth, drawn as they are counted, so no table
+is made, and proves the best tree.
+parquet writes --rows (4,000,000) rows of --columns (40) yes/no columns, counts them, and trains. Also with a quarter of
+the rows, for the time and the memory of one more row.
+tables compares --rows (500) random tables and the encodings of the shared data with `exact` at depth 1 to 3: value,
+bound, node counts, accuracy by folds, prices of questions, and numbers of good trees.
+parts counts 300 random divisions of a table into parts, in random order, and compares the bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +27,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import ROOT
+from common import FOLDER, ROOT
+from counts_checks import compare_encoded, compare_parts, compare_tables
 
 QUESTIONS = 60
 WORDS = 512
@@ -29,25 +37,54 @@ BINS = 4
 TARGET = "class"
 
 
-def kernel(rows: int) -> dict[str, float]:
-    """Count random binary features of two classes.
+def stream(rows: int, questions: int, depth: int) -> dict[str, float]:
+    """Count random binary features whose class depends on three of them and noise, and find the best tree.
 
-    Returns the rows and the processor seconds, without the time to generate the features.
+    Returns the processor seconds, without the time to generate the features, those of the search, and the accuracy.
     """
     from trainer.counts.kernels import add_counts
+    from trainer.counts.search import TreeSearch
     from trainer.counts.sets import number_of_sets
 
     rng = np.random.default_rng(0)
-    out = np.zeros((2, number_of_sets(QUESTIONS, DEPTH)), np.int64)
+    out = np.zeros((2, number_of_sets(questions, depth)), np.int64)
     # compiles the kernel before the clock starts
-    add_counts(rng.integers(0, 2**63, (QUESTIONS, 1)).astype(np.uint64), DEPTH, out[0].copy())
+    add_counts(rng.integers(0, 2**63, (questions, 1)).astype(np.uint64), depth, out[0].copy())
     seconds = 0.0
     for block in range(-(-rows // (64 * WORDS))):
-        words = rng.integers(0, 2**63, (QUESTIONS, WORDS)).astype(np.uint64)
+        words = rng.integers(0, 2**64, (questions, WORDS), dtype=np.uint64)
+        noise = rng.integers(0, 2**64, (3, WORDS), dtype=np.uint64)
+        label = block % 2  # a block has rows of one class, as a count sorts them
+        words[0] = (words[1] & words[2]) ^ (noise[0] & noise[1] & noise[2])
+        words[0] = ~words[0] if label else words[0]
         begun = time.process_time()
-        add_counts(words, DEPTH, out[block % 2])
+        add_counts(words, depth, out[label])
         seconds += time.process_time() - begun
-    return {"rows": rows, "seconds": seconds}
+        out[label, 0] += 64 * WORDS
+    begun = time.process_time()
+    allowed = np.ones(questions, bool)
+    best = TreeSearch(own=out, other=out, allowed=allowed, depth=depth).best
+    search = time.process_time() - begun
+    return {"rows": int(out[:, 0].sum()), "seconds": seconds, "search": search, "correct": best.correct[-1]}
+
+
+def write_answers(path: Path, rows: int, columns: int) -> None:
+    """Write a Parquet table of yes/no columns, whose class depends on three of them and noise."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    schema = pa.schema([(name, pa.bool_()) for name in [*(f"q{j}" for j in range(columns)), TARGET]])
+    with pq.ParquetWriter(path, schema, compression=None) as writer:
+        for start in range(0, rows, 1 << 20):
+            size = min(1 << 20, rows - start)
+            words = rng.integers(0, 2**64, (columns, 1 << 14), dtype=np.uint64)
+            noise = rng.integers(0, 2**64, (3, 1 << 14), dtype=np.uint64)
+            label = (words[0] ^ (words[1] & words[2])) ^ (noise[0] & noise[1] & noise[2])
+            arrays = [
+                pa.Array.from_buffers(pa.bool_(), size, [None, pa.py_buffer(own.tobytes())]) for own in [*words, label]
+            ]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
 def write_table(path: Path, rows: int, columns: int) -> None:
@@ -146,7 +183,7 @@ def pystreed(path: Path) -> dict[str, float | str]:
     return {
         "seconds": time.process_time() - begun,
         "correct": right,
-        "status": "optimal" if tree.is_optimal() else "limit",
+        "status": "optimal" if tree.fit_result.is_optimal() else "limit",
     }
 
 
@@ -164,6 +201,19 @@ def run_apart(name: str, argument: str) -> dict[str, float | str]:
     return dict(json.loads(result.stdout.splitlines()[-1]))
 
 
+def count_answers(path: Path) -> dict[str, float | str]:
+    """Count a file of yes/no columns and train."""
+    from trainer.counts.collect import CountRequest, count
+    from trainer.counts.train import train_counts
+
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.process_time()
+        counts = count(CountRequest(source=path, target=TARGET, depth=DEPTH), Path(folder) / "counts")
+        seconds = time.process_time() - begun
+        certificate = train_counts(counts, {"depth": DEPTH}).certificate
+        return {"seconds": seconds, "correct": certificate.correct, "status": str(certificate.status)}
+
+
 def worker(name: str, argument: str) -> None:
     """Print the record of one worker, with its peak memory in MB beyond that of the loaded libraries."""
     import pyarrow.parquet  # noqa: F401, part of what every worker loads
@@ -171,28 +221,20 @@ def worker(name: str, argument: str) -> None:
     import trainer.training.run  # noqa: F401
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    record = kernel(int(argument)) if name == "kernel" else WORK[name](Path(argument))
+    if name == "stream":
+        rows, questions, depth = map(int, argument.split(","))
+        record: dict[str, float | str] = dict(stream(rows, questions, depth))
+    else:
+        record = (WORK | {"answers": count_answers})[name](Path(argument))
     print(json.dumps(record | {"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--large", type=int, default=10_000_000)
-    parser.add_argument("--columns", type=int, default=20)
-    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.worker:
-        worker(*options.worker)
-        return
-    record = run_apart("kernel", str(options.large))
-    print(
-        f"kernel: {options.large:,} rows × {QUESTIONS} questions, depth {DEPTH}: {record['seconds']:.1f} s, {record['mb']:.0f} MB"
-    )
+def peers(rows: int, columns: int) -> None:
+    """Print the time, the memory and the correct rows of each method on the same Parquet file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
-        write_table(path, options.rows, options.columns)
-        print(f"parquet: {options.rows:,} rows × {options.columns} columns\n{'':10}{'seconds':>9}{'MB':>7}  correct")
+        write_table(path, rows, columns)
+        print(f"parquet: {rows:,} rows × {columns} columns\n{'':10}{'seconds':>9}{'MB':>7}  correct")
         for name in WORK:
             if name in NEEDED and importlib.util.find_spec(NEEDED[name]) is None:
                 print(f"{name:10} is not installed")
@@ -205,6 +247,59 @@ def main() -> None:
             print(
                 f"{name:10}{record['seconds']:9.1f}{record['mb']:7.0f}  {record['correct']:,} ({record['status']}{search})"
             )
+
+
+def parquet(rows: int, columns: int) -> None:
+    """Print time and memory of a count of yes/no columns, and what one more row takes."""
+    seconds = []
+    for size in (rows // 4, rows):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows.parquet"
+            write_answers(path, size, columns)
+            record = run_apart("answers", str(path))
+        seconds.append(float(record["seconds"]))
+        print(
+            f"parquet: {size:,} rows × {columns}: {record['seconds']:.1f} s, {record['mb']:.0f} MB, {record['status']}"
+        )
+    print(f"one more row: {1e9 * (seconds[1] - seconds[0]) / (rows - rows // 4):.0f} ns")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", nargs="?", default="peers", choices=["peers", "stream", "parquet", "tables", "parts"])
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--columns", type=int)
+    parser.add_argument("--depth", type=int, default=DEPTH)
+    parser.add_argument("--encoded-columns", type=int, default=60, help="tables: leave wider encodings out")
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        worker(*options.worker)
+    elif options.mode == "stream":
+        rows = options.rows or 100_000_000
+        columns = options.columns or QUESTIONS
+        record = run_apart("stream", f"{rows},{columns},{options.depth}")
+        print(
+            f"stream: {rows:,} rows × {columns} questions, depth {options.depth}: {record['seconds']:.1f} s, "
+            f"search {record['search']:.2f} s, {record['mb']:.0f} MB, {record['correct']:,} correct"
+        )
+    elif options.mode == "parquet":
+        parquet(options.rows or 4_000_000, options.columns or 40)
+    elif options.mode == "peers":
+        peers(options.rows or 200_000, options.columns or 20)
+    else:
+        check(options.mode, options.rows, options.encoded_columns)
+
+
+def check(mode: str, number: int | None, most: int) -> None:
+    """Compare trees from counts with those of the rows, or divisions of a table with the whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        if mode == "parts":
+            print(compare_parts(number or 300, Path(folder) / "parts"))
+            return
+        print(compare_tables(number or 500, Path(folder) / "tables"))
+        for line in compare_encoded(Path(folder) / "encoded", FOLDER / "encoded", most):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ EXTRAS = {
     "fast": "requirements-fast.in",
     "gurobi": "requirements-gurobi.in",
     "hosts": "requirements-hosts.in",
+    "ibis": "requirements-ibis.in",
     "mlflow": "requirements-mlflow.in",
     "notebook": "requirements-notebook.in",
     "onnx": "requirements-onnx.in",

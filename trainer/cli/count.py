@@ -23,7 +23,7 @@ from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 from trainer.tree.numbers import count_words
 
 REPORT_SECONDS = 2.0
-SOURCE_HELP = "a file or folder, s3://bucket/folder, or a database: duckdb:FILE, postgresql://user@host/name"
+SOURCE_HELP = "a file or folder, s3://bucket/folder, or a database: duckdb:FILE, postgresql://user@host/name, ibis:URL"
 
 HELP = (
     "Count a file, a folder of CSV and Parquet files, or a query of a database, so that `train FOLDER` finds the best tree without the rows. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,8 @@ from trainer.data.formats.parquet_file import arrow_pieces
 from trainer.errors import DataError, ParameterError
 from trainer.tree.literals import sql_name
 
-INSTALL = "Install it with pip install 'octweb[databases]'."
+INSTALL = "Install it with pip install 'octweb[{}]'."
+EXTRAS = {"ibis": "ibis"}  # driver → extra, if it is not `databases`
 # signs that end the user and the password of a URL, or are an error in them
 UNESCAPED = re.compile(r"[@/?#\[\]]|%(?![0-9A-Fa-f]{2})")
 
@@ -53,9 +54,9 @@ class QuerySource(Source):
         try:
             self._connection = self._connect(url, guard)
             self.origin = {"engine": f"{self.engine} {self._version()}", "query": self._query, **self._snapshot()}
-        except _driver(self.driver).Error as error:
+        except self.errors as error:
             raise DataError(
-                f"The database '{self.label}' cannot be opened: {_first_line(error)}. Correct the URL, or start the database."
+                f"The database '{self.label}' cannot be opened: {first_line(error)}. Correct the URL, or start the database."
             ) from error
 
     def __enter__(self) -> Self:
@@ -78,23 +79,31 @@ class QuerySource(Source):
             for rows in arrow_pieces(self._batches(column_names)):
                 yield SourcePiece(part=0, start=rows_before, rows=rows)
                 rows_before += len(rows)
-        except (_driver(self.driver).Error, pa.ArrowException, OSError) as error:  # the last two come from batches
-            raise DataError(f"The query of '{self.label}' failed: {_first_line(error)}. Correct the query.") from error
+        except (*self.errors, pa.ArrowException, OSError) as error:  # the last two come from batches
+            raise DataError(f"The query of '{self.label}' failed: {first_line(error)}. Correct the query.") from error
         if not rows_before:
             raise DataError(f"The query of '{self.label}' returns no rows. Correct the query.")
 
     def _batches(self, column_names: Collection[str] | None) -> Iterator[pa.RecordBatch]:
-        columns = "*"
+        present = None
         if column_names is not None:
             present = [name for name in self._columns() if name in column_names]
             if not present:
                 raise DataError(
                     f"The query of '{self.label}' has none of the columns that are needed. Correct the query."
                 )
-            columns = ", ".join(map(sql_name, present))
-        for batch in self._read(self._select(columns)):
+        for batch in self._read_columns(present):
             if batch.num_rows:
                 yield _plain(batch)
+
+    def _read_columns(self, names: list[str] | None) -> Iterable[pa.RecordBatch]:
+        """Yield the rows of the query with these columns, all for None."""
+        return self._read(self._select("*" if names is None else ", ".join(map(sql_name, names))))
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """The errors of the driver."""
+        return (driver_module(self.driver).Error,)
 
     def _columns(self) -> list[str]:
         """Return the names of the query's columns."""
@@ -138,7 +147,7 @@ class DuckSource(QuerySource):
         path = _path_of(url)
         if path and not Path(path).is_file():
             raise DataError(f"There is no database '{path}'. Correct the path.")
-        connection = _driver(self.driver).connect(path or ":memory:", read_only=bool(path))
+        connection = driver_module(self.driver).connect(path or ":memory:", read_only=bool(path))
         connection.execute("SET TimeZone = 'UTC'")  # times are those of UTC, as PostgreSQL gives them
         connection.execute("SET temp_directory = ''")  # the default writes large sorts beside the database
         if guard is not None:
@@ -147,7 +156,7 @@ class DuckSource(QuerySource):
         return connection.begin()
 
     def _version(self) -> str:
-        return str(_driver(self.driver).__version__)
+        return str(driver_module(self.driver).__version__)
 
     def _read(self, query: str) -> pa.RecordBatchReader:
         kinds = [statement.type.name for statement in self._connection.extract_statements(query)]
@@ -178,7 +187,7 @@ class PostgresSource(QuerySource):
         return f"postgresql://{parts.hostname or ''}{parts.path}"
 
     def _connect(self, url: str, guard: QueryGuard | None) -> Any:
-        connection = _driver(self.driver).connect(url, autocommit=False)
+        connection = driver_module(self.driver).connect(url, autocommit=False)
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             if guard is not None:
@@ -202,23 +211,18 @@ class PostgresSource(QuerySource):
         return self._cursor.fetch_record_batch()
 
 
-# URL scheme → class that reads such databases
-SCHEMES: dict[str, type[QuerySource]] = {
-    "duckdb": DuckSource,
-    "postgresql": PostgresSource,
-    "postgres": PostgresSource,
-}
-
-
 def _path_of(url: str) -> str:
     return url.partition(":")[2].removeprefix("//")
 
 
-def _driver(module: str) -> Any:
+def driver_module(module: str) -> Any:
+    """Import the driver of a database; raise DataError if it is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise DataError(f"Reading this database needs {module.partition('.')[0]}. {INSTALL}") from error
+        raise DataError(
+            f"Reading this database needs {module.partition('.')[0]}. {INSTALL.format(EXTRAS.get(module, 'databases'))}"
+        ) from error
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -232,5 +236,6 @@ def _stored(column: pa.Array) -> pa.Array:
     return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of an error, without its end."""
     return str(error).strip().splitlines()[0][:300].rstrip(".!") if str(error).strip() else type(error).__name__

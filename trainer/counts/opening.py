@@ -7,13 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.counts.database import SCHEMES, QueryGuard
+from trainer.counts.database import DuckSource, PostgresSource, QueryGuard, QuerySource
 from trainer.counts.files import FileSource
 from trainer.counts.source import Source
 from trainer.counts.storage import storage_of
+from trainer.counts.warehouse import IbisSource
 from trainer.errors import ParameterError
 from trainer.tree.literals import sql_name
 
+# URL scheme → class that reads such databases
+SCHEMES: dict[str, type[QuerySource]] = {
+    "duckdb": DuckSource,
+    "postgresql": PostgresSource,
+    "postgres": PostgresSource,
+    "ibis": IbisSource,
+}
 TABLES = (
     "SELECT table_schema AS schema, table_name AS name FROM information_schema.tables "
     "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
@@ -34,8 +42,8 @@ def open_source(
     Parameters
     ----------
     place : Path or str
-        A file or folder, a URI of an object store that pyarrow reads (`s3://bucket/loans`), or a database: `duckdb:FILE`, `duckdb:`
-        or `postgresql://user@host/database`.
+        A file or folder, a URI of an object store that pyarrow reads (`s3://bucket/loans`), or a database: `duckdb:FILE`, `duckdb:`,
+        `postgresql://user@host/database`, or `ibis:` and a URL of Ibis.
     query : str, optional
         The SELECT whose rows are read; needed for a database, refused elsewhere.
     structure : mapping, optional
