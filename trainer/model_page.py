@@ -129,5 +129,7 @@ def _asset(name: str) -> str:
     """Return the text of a style or a script; raise ValueError if it would end the element that holds it."""
     text = (STATIC / name).read_text(encoding="utf-8")
     if "</script" in text or "</style" in text:
-        raise ValueError(f"{name} cannot be put into a page: it has the end of an element")
+        raise ValueError(
+            f"{name} cannot be embedded in a page, because it contains </script or </style. Remove this text."
+        )
     return text

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from octweb.registry.models import TreeModel
 
 MAX_ODDS = 1e9  # larger odds are written as "more than" this
-LEAST_ODDS = 2.0  # smaller odds are no evidence, so no sentence states them
+LEAST_ODDS = 2.0  # smaller odds are not evidence, so no sentence states them
 NO_RECORDS = "Who was right cannot be known: no record of each answer holds the columns of both trees. Choose a record of each answer at the approval."
 
 

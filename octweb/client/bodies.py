@@ -64,7 +64,7 @@ def rows_of(source: Any) -> list[dict[str, Any]]:
     Raises
     ------
     TypeError
-        If a row is no mapping.
+        If a row is not a mapping.
     ValueError
         If a data frame has two columns of one name, or a value is infinite.
     """
@@ -99,7 +99,7 @@ def _columns_of_days(records: Sequence[Mapping[Any, Any]]) -> set[Any]:
     is_at_midnight: dict[Any, bool] = {}
     for record in records:
         for name, value in record.items():
-            if isinstance(value, datetime) and value == value:  # NaT is no moment
+            if isinstance(value, datetime) and value == value:  # NaT is not a moment
                 midnight = value.tzinfo is None and value.time() == time.min
                 is_at_midnight[name] = is_at_midnight.get(name, True) and midnight
     return {name for name, midnight in is_at_midnight.items() if midnight}

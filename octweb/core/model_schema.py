@@ -211,7 +211,7 @@ def openapi(schema: Any) -> Any:
 
 
 def _convert_value(key: str, value: Any) -> Any:
-    """Convert the value of a keyword. Property names and plain values are no keywords, so they stay unchanged."""
+    """Convert the value of a keyword. Property names and plain values are not keywords, so they stay unchanged."""
     if key in ("enum", "required", "default", "discriminator"):
         return value
     if key == "properties":

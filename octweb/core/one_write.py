@@ -93,7 +93,7 @@ def _header_lines(headers: Any) -> HeaderLines | None:
 
 @lru_cache(maxsize=256)
 def _form_of_lines(names: tuple[Any, ...]) -> HeaderLines | None:
-    """Return a format of the lines, and the position of the length among the values."""
+    """Return a format for header lines of these names, with the position of Content-Length among the values."""
     response = Response(None, None, None)
     try:
         response.process_headers([(name, "1") for name in names])

@@ -307,7 +307,7 @@ def _categories(name: str, was: dict[str, Any], has: dict[str, Any]) -> list[Col
 
 
 def _named_rows(words: dict[str, int], others: dict[str, int]) -> str:
-    """Return the words that `others` does not have, each with its rows. The marker of empty cells is no word."""
+    """Return the words that `others` does not have, each with its rows. The marker of empty cells is not a word."""
     only = {w: rows for w, rows in words.items() if w not in others and w != MISSING_CATEGORY}
     named = [f"{word} ({rows:,} row{'' if rows == 1 else 's'})" for word, rows in only.items()]
     return list_names(named, MOST_NAMED)

@@ -17,7 +17,7 @@ GRANTED = (0, 1)  # PKIStatus: granted, and granted with modifications
 
 
 class BadTimestamp(ValueError):
-    """An answer is no time stamp of the hash."""
+    """An answer is not a time stamp of the hash."""
 
 
 class Timestamp(NamedTuple):

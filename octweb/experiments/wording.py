@@ -145,7 +145,7 @@ def _repeated_words(same: int, choices: int) -> str:
 
 
 def counts_words(correct: int, n: int, interval: tuple[float, float] | None, *, weighted: bool) -> str:
-    """Return counts and interval of an accuracy in brackets; counts of weights are left out, since they are no rows."""
+    """Return counts and interval of an accuracy in brackets; counts of weights are left out, since they are not rows."""
     return f"({'by weight' if weighted else f'{correct:,} of {n:,}'}{span(interval)})"
 
 

@@ -29,7 +29,7 @@ RECENT_DUE_DAYS = 60  # the same for outcomes, of which there are fewer
 RIGHT = "right"
 WRONG = "wrong"
 NO_OUTCOME = "due"
-OUTCOMES = (RIGHT, WRONG, NO_OUTCOME)  # kinds of counts of decisions on the day on which their outcomes are due
+OUTCOMES = (RIGHT, WRONG, NO_OUTCOME)  # kinds of counts by the due day of the outcome
 QUESTIONS = {
     "empty": "is empty",
     "unknown": "has a value that training did not have",

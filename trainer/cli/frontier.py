@@ -180,7 +180,7 @@ def _print_leaves(
     bar = "| " if options["markdown"] else ""
     rows = "" if table.weights is None else f"     rows {bar}"
     unit = "rows" if table.weights is None and class_weights is None else "of weight"
-    # a count of balanced classes is no multiple of the step
+    # a count of balanced classes is not a multiple of the step
     text = str if class_weights is not None else partial(weighed_text, table=table)
     print(f"{bar}leaves {bar} correct {bar}{rows} accuracy {bar} proved {bar}".strip())
     if options["markdown"]:

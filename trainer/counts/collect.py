@@ -412,7 +412,7 @@ def _end_part(state: _State, source: Source) -> None:
     name = source.names[state.part]
     if source.changed(state.part):
         raise DataError(f"{name} was changed while it was counted. Count again.")
-    if state.start:  # a file without rows is no part: all such files look the same
+    if state.start:  # a file without rows is not a part: all such files look the same
         digest = source.digest(state.part)
         if not source.resumable:  # a query may give other rows later, and then other numbers
             digest = sha256(digest.encode() + state.numbers.tobytes()).hexdigest()

@@ -206,7 +206,7 @@ class PostgresSource(QuerySource):
             return str(cursor.fetchone()[0])
 
     def _read(self, query: str) -> pa.RecordBatchReader:
-        self._cursor = self._connection.cursor()  # held, because its reader ends with it
+        self._cursor = self._connection.cursor()  # kept alive: the reader stops when its cursor is deleted
         self._cursor.execute(query)
         return self._cursor.fetch_record_batch()
 

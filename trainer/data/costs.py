@@ -297,7 +297,7 @@ def row_costs(
     even, neutral : bool
         As in `RowCosts`.
     decimals : RowWeights, optional
-        Weights of the rows in place of `weights`, if they are no integers.
+        Weights of the rows in place of `weights`, if they are not integers.
 
     Raises
     ------

@@ -145,7 +145,7 @@ def inspect_built(
 ) -> tuple[IntakeFinding, ...]:
     """Return the intake report of rows with their built table; `built` is None if the table cannot be built.
 
-    A form posts the kind of every column. In `posted_kinds`, a guessed kind is no choice of the user.
+    A form posts the kind of every column. In `posted_kinds`, a guessed kind is not a choice of the user.
     """
     target_reading = reading.for_target(target)
     texts = [column.name for column in built[0].schema if column.kind is ColumnKind.CATEGORICAL] if built else []

@@ -50,7 +50,7 @@ SHOWN = 4
 FEWEST_RANKS = 3  # the order of two categories is of no use
 FEWEST_DAYS = 5  # fewer different integers may be codes that look like dates
 WRITTEN_TOGETHER = "yyyymmdd"
-# "update", "candidate", "holiday", "birthplace" and "sales per day" are no dates
+# "update", "candidate", "holiday", "birthplace" and "sales per day" are not dates
 DATE_NAME = re.compile(
     r"(?<!(?i:up))(?<!(?i:man))(?<!(?i:candi))(?<!(?i:vali))(?i:date|datum|geburtstag|birthday)(?![a-z])"
     r"|(?<![A-Za-z])(?<!(?i:per)[ _.-])(?i:day|dob|birth)$"
@@ -508,7 +508,7 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
     reported: set[str] = set()
     for column, column_profile in zip(table.columns, profile.columns, strict=True):
         few = column_profile.distinct <= max(2 * len(labels.classes), n // ROWS_FOR_EACH_VALUE)
-        # a value in one row is no evidence, and at least 2 * distinct - (n - missing) values are in one row
+        # a value in one row is not evidence, and at least 2 * distinct - (n - missing) values are in one row
         most_right = 2 * (n - column_profile.distinct) - column_profile.missing
         if not few and max(most_right, column_profile.cut_accuracy * n) < required_share * n:
             continue

@@ -16,7 +16,7 @@ from trainer.editing.space import INFINITE_COST, NONE_BANNED, DemandedQuestion, 
 from trainer.editing.wishes import Items, banned_at, items_below, satisfies
 from trainer.tree.shapes import LabelledShape, Shape
 
-# values of a choice that is no question
+# values of a choice that is not a question
 LEAF = -1
 COMMON = -2  # take the tree of the search without wishes
 OPEN = -3  # no tree is known yet

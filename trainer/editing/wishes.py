@@ -82,7 +82,7 @@ def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str])
     Raises
     ------
     ParameterError
-        If the text is no wish, or names a column, category or class that does not exist.
+        If the text is not a wish, or names a column, category or class that does not exist.
     """
     words = text.split(None, 2)
     if len(words) < 2 or words[0] not in VERBS:

@@ -93,7 +93,7 @@ def load(path: str | Path) -> TreeClassifier:
     Raises
     ------
     ModelFileError
-        If the file is no model file, or its certificate is damaged.
+        If the file is not a model file, or its certificate is damaged.
     """
     model = read_model(path)
     if model.method in ESTIMATORS and model.certificate:

@@ -93,7 +93,7 @@ def cost_context(scene: ModelScene, part: str) -> dict[str, Any] | None:
             *_relabelled_counts(scene, part, by_leaf, table),
             _way(always, ends, table),
         ]
-        # rows of one group, or of different weights, are no independent rows of equal weight
+        # rows of one group, or of different weights, are not independent rows of equal weight
         if scene.file.certificate.get("weights") or (scene.file.rows or {}).get("group"):
             ways = [way | {"interval": None} for way in ways]
     else:

@@ -181,7 +181,7 @@ def test_look_without_new_records_reads_none(recorded_challenge):
 
 
 def with_outcomes(challenge, label_of):
-    """Record rows and, for each difference, the outcome `label_of(given, silent)`. None is no outcome."""
+    """Record rows and, for each difference, the outcome `label_of(given, silent)`. None is not an outcome."""
     record_rows(challenge.model, 40)
     follow()
     classes = model_file(challenge.model).tree.classes

@@ -76,7 +76,7 @@ def test_the_reviewer_sees_why_and_what_changes(client, staff, second, served):
     assert 0 < both.different <= both.rows
 
 
-def test_rows_are_counted_as_one_by_one(second, served):
+def test_counts_of_changed_rows_equal_those_of_the_list(second, served):
     comparison = compare_with_served(second, served)
     examples = [e for e in comparison.examples if not e["unseen"]]
     if len(comparison.examples) < 50:

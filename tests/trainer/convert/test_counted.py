@@ -153,7 +153,7 @@ def test_files_of_other_forms_are_refused():
         convert(b"", "onnx")
 
 
-# The tests below search a better tree.
+# The tests below search for a better tree.
 
 
 def columns(seed: int, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:

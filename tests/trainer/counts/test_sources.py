@@ -210,7 +210,7 @@ def test_folders_give_their_rows_a_column(tmp_path, rows):
     pq.write_table(rows.append_column("year", years), tmp_path / "rows.parquet")
     assert same_counts(counts, counted(tmp_path / "rows.parquet", tmp_path / "plain"))
     assert "year" in {column.name for column in counts.questions.encoding.schema}
-    assert len(counts.parts) == 2  # a file without rows is no part
+    assert len(counts.parts) == 2  # a file without rows is not a part
 
 
 def test_an_object_store_counts_as_a_folder(tmp_path, rows, monkeypatch, of_file):

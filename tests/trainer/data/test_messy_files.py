@@ -35,7 +35,7 @@ def judge(messy: Messy) -> str:
         assert names_one_of(messy.bad, outcome), (messy.bad, outcome)
         return "refused"
     assert raw.line_numbers.tolist() == messy.lines
-    if messy.bad:  # one cell is no day, and read as empty; or it is no number, so the column stays text
+    if messy.bad:  # one cell is not a day, and read as empty; or it is not a number, so the column stays text
         emptied = [column for column in reading.columns.values() if column.date is not None and column.missing]
         own = emptied[0] if emptied else reading.columns["price"]
         assert own.taken_for == ("date" if emptied else "text")

@@ -362,7 +362,7 @@ def test_too_many_thresholds_give_feasible_tree_and_bound(rows, monkeypatch):
 
 
 def test_limits_unmet_by_few_thresholds_are_not_infeasible(monkeypatch):
-    """The split below the last seven rows meets the recalls. It is no quantile, and its leaf costs more than it gains."""
+    """The split below the last seven rows meets the recalls. It is not a quantile, and its leaf costs more than it gains."""
     X = np.arange(40.0)[:, None]
     y = np.where(X[:, 0] < 33, "a", "b")
     monkeypatch.setattr(restricted, "MOST_SEARCHED", 10)

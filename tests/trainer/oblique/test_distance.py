@@ -166,7 +166,7 @@ def test_better_univariate_tree_is_reported():
     assert found.to_json()["note"] == found.note
 
 
-def test_a_robust_unit_is_the_range_where_no_value_is_far():
+def test_robust_unit_without_outliers_is_the_range():
     X = np.c_[np.arange(9.0), np.r_[np.arange(8.0), 1e6], [0, 1] * 4 + [1], np.full(9, 2.0), np.r_[np.zeros(8), 1e-300]]
     assert robust_spans(X, np.ptp(X, axis=0)).tolist() == [8.0, 1000.0, 1.0, 0.0, 1e-300]
 

@@ -48,7 +48,7 @@ def optimal_trees(model: dict[str, Any], part: dict[str, Any], rows: ModelTable)
 def _setting_beyond_count(model: dict[str, Any]) -> str:
     """Return a setting that training refuses beside a count of optimal trees; empty if there is none."""
     stated = [name for name in ("goal", "wishes") if model["certificate"].get(name)]
-    # a list without items, such as ";", is no setting
+    # a list without items, such as ";", is not a setting
     values = ((name, active_parameter(model, name)) for name in NOT_COUNTED)
     stated += [name for name, value in values if value is not None and split_items(str(value))]
     return stated[0] if stated else ""

@@ -88,7 +88,7 @@ def not_searched(model: Model) -> str | None:
 
 
 def _maximum_words(name: str, one: str, many: str, what: str = "", none: int | None = None) -> Words:
-    """Return words for a maximum; the value `none` is no restriction."""
+    """Return words for a maximum; the value `none` is not a restriction."""
 
     def words(model: Model) -> list[str]:
         most = active_parameter(model, name)
@@ -100,7 +100,7 @@ def _maximum_words(name: str, one: str, many: str, what: str = "", none: int | N
 
 
 def _minimum_words(name: str, least: int, words: str) -> Words:
-    """Return words for a minimum, with its value at `{}`; values up to `least` are no restriction."""
+    """Return words for a minimum, with its value at `{}`; values up to `least` do not restrict."""
     return lambda model: (
         [words.format(active_parameter(model, name))] if (active_parameter(model, name) or least) > least else []
     )

@@ -341,7 +341,7 @@ def _has_row_names(body: bytes, scan_result: Scan, delimiter: str) -> bool:
 def _nameless(body: bytes, scan_result: Scan, delimiter: str, names: Sequence[str]) -> list[str]:
     """Return a problem for each column without a name.
 
-    Columns without name and value at the end come from a delimiter that ends every line; they are no problem.
+    Columns without name and value at the end come from a delimiter that ends every line; they are not a problem.
     """
     places = [j for j, name in enumerate(names) if not name]
     width = len(names)

@@ -21,7 +21,9 @@ FEWEST_YEARS = 2
 YEARS = (1900, 2100)
 # a series of names is a header only if the same columns rise by its step in at most this share of the rows
 RARE_SERIES = 0.05
-MOST_VALUES_SHARE = 0.2  # if a column has more distinct texts per row, an unknown text in the first line is no evidence
+MOST_VALUES_SHARE = (
+    0.2  # if a column has more distinct texts per row, an unknown text in the first line is not evidence
+)
 
 
 class NameEvidence(Enum):
@@ -112,7 +114,7 @@ def _numbers(column: pa.Array) -> tuple[FloatArray, float]:
         plain = pc.cast(trimmed, pa.float64()).to_numpy(zero_copy_only=False)
         finite = plain[np.isfinite(plain)]
         return finite, len(finite) / len(plain) if len(plain) else 0.0
-    except pa.ArrowInvalid:  # a word is no number, or a number in a notation that pyarrow does not parse
+    except pa.ArrowInvalid:  # a word is not a number, or a number in a notation that pyarrow does not parse
         filled = trimmed.to_pylist()
     numbers = np.array([float(word) for word in filled if is_number(word)], np.float64)
     finite = numbers[np.isfinite(numbers)]

@@ -216,7 +216,7 @@ class DateForm:
     def values(self, word: str) -> tuple[str, ...] | None:
         """Return the plain texts of these columns for a word; None if the word does not have this form.
 
-        Dates as yyyy-mm-dd have one meaning in every form, and midnight is no time of day in a form without one: data
+        Dates as yyyy-mm-dd have one meaning in every form, and midnight is not a time of day in a form without one: data
         frames write dates so.
         """
         moment = moment_of(word, self.form)

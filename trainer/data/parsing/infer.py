@@ -45,7 +45,7 @@ NUMBER_NAMES = re.compile(
 )
 # postal codes, which are spread like account numbers, but say where a case is
 PLACE_NAMES = re.compile(r"(.*[ _.-])?(zip|plz|postleitzahl|postnummer|(zip|post|postal)[ _.-]?code)", re.IGNORECASE)
-# names of things that are no quantities; a code of a place or a class, such as "icd code", says something about a case
+# names of things that are not quantities; a code of a place or a class, such as "icd code", says something about a case
 CODE_NAMES = re.compile(
     r"(?!(area|country|region|state|city|district|dial(l?ing)?|icd[0-9]*|nace|naics|sic|isco|occupation|industry|department"
     r"|branch|status|error|exit|response|colou?r|currency|diagnosis|procedure)[ _.-])"
@@ -196,7 +196,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
         )
     repeats = _equal_repeats(cells.counts[values])
     is_named = distinct > FEW_VALUES and repeats > 0 and (_is_id_name(name) or _is_number_name(name))
-    # twelve months, each in two years, are no cases
+    # twelve months, each in two years, are not cases
     if is_named or (repeats == 2 and distinct >= MIN_NUMBERS_WITH_GAPS):
         return (
             ColumnKind.CATEGORICAL,

@@ -66,7 +66,7 @@ def test_columns_become_integers_exactly():
     wide = as_integers(np.array([1e-9, 1.0, 1e9]))
     assert wide.dtype == object
     assert Fraction(wide[1], wide[2]) == Fraction(10**9 - 1, 10**18 - 1)
-    # Numbers as close as these have other proportions as decimals than as the floats that trees compare.
+    # As decimals, numbers this close have other proportions than the floats that trees compare.
     assert as_integers(np.array([0.1, np.nextafter(0.1, 1)])) is None
 
 

@@ -76,7 +76,7 @@ def _column_trouble(column: dict[str, Any], stated: Any, values: np.ndarray) -> 
 
 
 def _sizes(column: dict[str, Any], values: np.ndarray) -> np.ndarray:
-    """Return the values that are no codes; all if there are only codes."""
+    """Return the values that are not codes; all if there are only codes."""
     sizes = values[~np.isin(values, column.get("special", []))]
     return sizes if np.isfinite(sizes).any() else values
 

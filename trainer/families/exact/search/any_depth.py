@@ -72,7 +72,7 @@ def solve_any_depth(
     Parameters
     ----------
     problem : BinaryProblem
-        The rows and the search space. A depth of at least the number of features is no limit.
+        The rows and the search space. A depth of at least the number of features is not a limit.
     limits, options, report, start, improved
         As for `solve_binary`.
 
