@@ -1,7 +1,4 @@
-"""Locate the folder of styles and scripts.
-
-The module needs none of the packages that serve these files.
-"""
+"""Locate the folder of styles and scripts without importing what serves them."""
 
 from pathlib import Path
 

@@ -1,3 +1,3 @@
-"""Define the version of trainer and octweb."""
+"""Define the version, in a file that the build can read alone."""
 
 VERSION = "0.1.0"

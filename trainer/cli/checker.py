@@ -1,4 +1,4 @@
-"""`checker FILE`: write the independent checker as one file that needs only NumPy."""
+"""`checker FILE`: write the independent checker; each command has a module."""
 
 from __future__ import annotations
 

@@ -7,13 +7,16 @@ of one leaf always satisfies it. A parameter without `restricts` belongs to the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 from trainer.constraints.columns import COLUMNS
 from trainer.constraints.fairness import FAIRNESS, MAX_GROUPS, group_codes, read_fairness
-from trainer.constraints.kept import Constraints
 from trainer.constraints.leaves import LEAVES
 from trainer.constraints.monotone import MONOTONE, directions
 from trainer.constraints.pairs import PAIRS, column_pairs, forbidden_pairs
 from trainer.constraints.recall import RECALL, recalls, required_recalls
+from trainer.dtypes import BitArray, CountArray
 from trainer.methods.base import Settings
 
 CONSTRAINTS = (
@@ -25,6 +28,21 @@ CONSTRAINTS = (
     MONOTONE,
 )
 NAMES = tuple(p.name for p in CONSTRAINTS if p.restricts is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """Side constraints of the exact search.
+
+    `recalls` (class, share): minimum share of correct weight of the class. `conflict` uint8 (F, F), symmetric: 1 for features that no path
+    uses together. `columns` int (F,): the column of each feature, for `max_columns`.
+    """
+
+    recalls: tuple[tuple[int, Fraction], ...] = ()
+    conflict: BitArray | None = None
+    max_leaves: int | None = None
+    max_columns: int | None = None
+    columns: CountArray | None = None
 
 
 def active_constraints(settings: Settings) -> set[str]:

@@ -1,4 +1,4 @@
-"""Export the classifiers by name.
+"""Export the classifiers by name, beside their stub for editors.
 
 The generated stub `classifiers.pyi` has their signatures for editors. This module is separate, because type
 checkers read a stub in place of the code beside it.
