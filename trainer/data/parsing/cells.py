@@ -37,7 +37,7 @@ INFINITE = [sign + word for word in _spellings(("inf", "infinity")) for sign in 
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """A column as distinct words (`array`, in order of appearance) and the int64 `index` (n,) of each row's word."""
+    """A column as distinct words (`array`, in order of appearance) and the `index` (n,) of each row's word, uint8 or int32."""
 
     array: pa.Array
     index: np.ndarray
@@ -46,10 +46,10 @@ class Cells:
     def of(cls, column: pa.Array) -> Cells:
         """Return the cells of a raw column, trimmed; a null is the empty word."""
         encoded = as_text(column).fill_null("").dictionary_encode()
-        return cls(
-            array=encoded.dictionary,
-            index=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
-        )
+        # a table has the cells of all columns at once, and most columns have few words
+        index = encoded.indices.to_numpy(zero_copy_only=False)
+        few = len(encoded.dictionary) <= 1 << 8
+        return cls(array=encoded.dictionary, index=index.astype(np.uint8 if few else np.int32))
 
     @cached_property
     def words(self) -> tuple[str, ...]:
