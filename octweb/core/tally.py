@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from trainer.errors import Refusal, RowError
 
-ROWS = "rows"  # kind of the counts of answered rows, whose names are leaves
+ROWS = "rows"  # kind of the counts of answered rows by leaf
 REFUSED = "refused_"  # prefix of the kinds of refused rows, before the reason; their names are columns
 DRY_RUNS = "dry_run"  # kind of the count of dry runs, whose only name is ""
 SECONDS_OF_DAY = 86_400

@@ -336,7 +336,7 @@ def _dossier_problem(model: TreeModel, digest: str) -> str:
 def tidy(now: datetime) -> int:
     """Remove old dossiers and files without a dossier. Return how many.
 
-    The latest of each model is kept, and those that an approval made or that its record names.
+    Keep the latest dossier of each model, and dossiers that belong to an approval.
     """
     removed = 0
     old = ModelDossier.objects.filter(status__in=FINISHED, finished__lt=now - KEPT, approval__isnull=True)

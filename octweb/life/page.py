@@ -80,7 +80,7 @@ def page_context(scene: ModelScene) -> dict[str, Any]:
 
 
 def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a table row for each watched leaf: its share, and with records also what it promised."""
+    """Return a table row for each watched leaf: its share, and its promised share if there are records."""
     tree = scene.tree
     rules = {str(rule.leaf): rule for rule in rules_of(tree)}
     alarms = {alarm["watch"]: alarm for alarm in record["alarms"] if alarm["closed_at"] is None}

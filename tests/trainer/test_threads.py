@@ -28,7 +28,7 @@ from trainer.training.supervised_thread import solve
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
-    """Let every report be sent at once."""
+    """Send every report without delay."""
     for module, name in (
         (monitors, "INTERVAL"),
         (exchange, "INTERVAL"),

@@ -30,7 +30,7 @@ from tests.octweb.visible_text import visible
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 DUE_DAYS = 2
-START = 100  # days ago, on which the model was approved and looked at for the first time
+START = 100  # days since the approval and the first look
 
 
 class Chain:

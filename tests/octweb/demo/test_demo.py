@@ -165,7 +165,7 @@ def test_accounts_with_password_see_no_demo_banner(client, owner, staff):
     assert create_token(owner=owner)[0].expiry is None
 
 
-def test_demos_are_limited_per_network_and_in_all(settings):
+def test_demos_are_limited_per_network_and_in_total(settings):
     settings.DEMO_VISITORS_PER_ADDRESS = 2
     settings.DEMO_VISITORS = 3
     for end in ("1", "2"):

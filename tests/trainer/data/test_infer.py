@@ -107,7 +107,7 @@ def test_invalid_utf8_makes_a_parquet_file_damaged(tmp_path):
         read_table(tmp_path / "odd.parquet")
 
 
-def test_numbers_are_found_as_by_their_notation():
+def test_quick_reading_of_numbers_equals_the_pattern():
     """The quick way for plain numbers finds the same words and values as the pattern of numbers."""
     rng = random.Random(0)
     parts = [

@@ -344,7 +344,7 @@ def check_complete(name: str, seed: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BACKENDS)
-def test_the_best_complete_tree_that_is_admitted(name):
+def test_solver_finds_the_best_admitted_complete_tree(name):
     assert sum(check_complete(name, seed) for seed in range(15)) > 3
 
 
