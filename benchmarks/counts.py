@@ -12,6 +12,7 @@ the rows, for the time and the memory of one more row.
 tables compares --rows (500) random tables and the encodings of the shared data with `exact` at depth 1 to 3: value,
 bound, node counts, accuracy by folds, prices of questions, and numbers of good trees.
 parts counts 300 random divisions of a table into parts, in random order, and compares the bytes.
+kills kills a count of --rows (1,000,000) rows ten times, resumes it, and compares the bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 from common import FOLDER, ROOT
-from counts_checks import compare_encoded, compare_parts, compare_tables
+from counts_checks import compare_encoded, compare_kills, compare_parts, compare_tables
 
 QUESTIONS = 60
 WORDS = 512
@@ -266,7 +267,9 @@ def parquet(rows: int, columns: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", nargs="?", default="peers", choices=["peers", "stream", "parquet", "tables", "parts"])
+    parser.add_argument(
+        "mode", nargs="?", default="peers", choices=["peers", "stream", "parquet", "tables", "parts", "kills"]
+    )
     parser.add_argument("--rows", type=int)
     parser.add_argument("--columns", type=int)
     parser.add_argument("--depth", type=int, default=DEPTH)
@@ -294,6 +297,11 @@ def main() -> None:
 def check(mode: str, number: int | None, most: int) -> None:
     """Compare trees from counts with those of the rows, or divisions of a table with the whole."""
     with tempfile.TemporaryDirectory() as folder:
+        if mode == "kills":
+            path = Path(folder) / "rows.parquet"
+            write_answers(path, number or 1_000_000, 40)
+            print(compare_kills(path, Path(folder) / "kills"))
+            return
         if mode == "parts":
             print(compare_parts(number or 300, Path(folder) / "parts"))
             return

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,12 +15,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from common import ROOT
 from pyarrow import csv
 
 KEY = "person"
 TARGET = "class"
 PENALTIES = (0.0, 0.01, 0.03)
 EPSILON = 1e-9
+# counts a file in small pieces with a checkpoint after each, and prints the counted rows
+COUNT_OFTEN = """
+import sys
+from pathlib import Path
+from trainer.counts import collect, files
+collect.SECONDS = 0.0
+files.PIECE_ROWS = 1 << 15
+request = collect.CountRequest(source=Path(sys.argv[1]), target="class", depth=3, threads=1)
+say = lambda phase, rows: print(phase, rows, flush=True) if phase == "counting" else None
+collect.count(request, Path(sys.argv[2]), say)
+"""
 NAMES = ("counts.json", "counts.npz")
 
 
@@ -137,6 +152,25 @@ def compare_encoded(folder: Path, data: Path, most: int) -> Iterator[str]:
         begun = time.process_time()
         done = [compare(table, folder / f"{path.name}-{depth}", depth, 0.005, editing=depth == 2) for depth in (2, 3)]
         yield f"{path.name}: {len(bits)} × {len(columns)}, {sum(done)} comparisons, {time.process_time() - begun:.1f} s"
+
+
+def compare_kills(rows: Path, folder: Path, kills: int = 10) -> str:
+    """Kill a count `kills` times, each after three further pieces, and compare its numbers with those of a whole count."""
+    folder.mkdir(parents=True)
+    command = [sys.executable, "-c", COUNT_OFTEN, str(rows)]
+    subprocess.run([*command, str(folder / "whole")], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+    starts = []
+    for _ in range(kills):
+        with subprocess.Popen([*command, str(folder / "killed")], stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
+            assert child.stdout is not None
+            reached = [int(line.split()[1]) for line in itertools.islice(child.stdout, 3)]
+            child.kill()
+        starts.append(reached[0])
+    subprocess.run([*command, str(folder / "killed")], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+    numbers = [(folder / name / NAMES[1]).read_bytes() for name in ("whole", "killed")]
+    assert numbers[0] == numbers[1]
+    assert starts == sorted(set(starts))
+    return f"a count that was killed {kills} times, and resumed after {starts[-1]:,} rows at last, gives the same bytes"
 
 
 def compare_parts(number: int, folder: Path) -> str:
