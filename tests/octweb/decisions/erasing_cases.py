@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
 from octweb.decisions.exporting import export_chain
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "checker"))
+import check_decisions
+
+__all__ = ["check_decisions", "exported"]
 
 
 def exported():

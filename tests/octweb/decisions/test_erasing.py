@@ -26,14 +26,11 @@ from octweb.registry.lifecycle import actions
 from octweb.registry.models import TreeModel
 from octweb.registry.prediction.recording import Caller, recorder_of, subject_digest
 from tests.conftest import ROOT
+from tests.octweb.decisions.erasing_cases import check_decisions, exported
 from tests.octweb.decisions.rows import record_rows
 from trainer.tree.nodes import Tree
 
 pytestmark = pytest.mark.django_db
-sys.path.insert(0, str(ROOT / "checker"))
-import check_decisions
-
-from tests.octweb.decisions.erasing_cases import exported
 
 
 @pytest.fixture

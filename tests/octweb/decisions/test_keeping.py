@@ -8,7 +8,6 @@ import json
 import random
 from datetime import UTC, datetime, timedelta
 
-import check_decisions
 import pytest
 
 from octweb.audit.models import Record
@@ -18,6 +17,7 @@ from octweb.decisions.exporting import export_chain
 from octweb.decisions.models import Block, ChainEntry, Kind
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording
+from tests.octweb.decisions.erasing_cases import check_decisions
 from tests.octweb.decisions.rows import record_rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]

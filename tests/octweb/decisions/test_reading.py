@@ -8,7 +8,6 @@ import random
 import uuid
 from datetime import UTC, datetime, timedelta
 
-import check_decisions
 import pytest
 from django.db import connection, transaction
 from django.db.models import Count
@@ -22,6 +21,7 @@ from octweb.registry.document.model_files import model_file
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording, TreeModel
 from tests.octweb.decisions.conftest import ROW
+from tests.octweb.decisions.erasing_cases import check_decisions
 from tests.octweb.decisions.rows import record_rows
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
 
-import check_decisions
 import pytest
 from django.core.management import call_command
 from django.template.loader import render_to_string
@@ -37,7 +36,7 @@ from octweb.notify.webhook import Undelivered
 from octweb.registry.lifecycle import actions
 from octweb.registry.models import Recording
 from tests.octweb.decisions.conftest import spool  # noqa: F401  (a fixture)
-from tests.octweb.decisions.erasing_cases import exported
+from tests.octweb.decisions.erasing_cases import check_decisions, exported
 from tests.octweb.decisions.rows import record_rows
 from tests.octweb.notify.test_webhook import serve  # noqa: F401  (a fixture)
 
