@@ -30,7 +30,7 @@ def files(tmp_path):
     )
     table = Table(
         columns=tuple(
-            TableColumn(schema=s, values=np.array(v, float)) for s, v in zip(schema, (AGES, CODES), strict=True)
+            TableColumn(schema=s, cells=np.array(v, float)) for s, v in zip(schema, (AGES, CODES), strict=True)
         ),
         row_numbers=np.arange(1, 7),
     )
