@@ -438,13 +438,13 @@ def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     gap = certificate.get("gap")
     others = "tree that was searched" + (" and keeps the wishes" if certificate.get("wishes") else "")
     counts_costs = bool(certificate.get("costs")) or "cost" in certificate
-    better = "costs less" if counts_costs else _better_words(certificate)
+    better = "costs less on the training rows" if counts_costs else _better_words(certificate)
     if guarantee is None:
         return "heuristic", NOTHING, "the file states nothing about how good the tree is"
     if guarantee != Guarantee.TREE:
         return "heuristic", HEURISTIC, "nothing is claimed about how close the tree is to the best one"
     if proves(str(certificate.get("status")), gap):
-        return "proved", LEAST_COST if counts_costs else PROVED, f"no {others} {better} on the training rows"
+        return "proved", LEAST_COST if counts_costs else PROVED, f"no {others} {better}"
     open_part = str(certificate.get("unproved") or "")
     if open_part and gap is not None and gap <= OPTIMAL_GAP:
         return "gap", OBJECTIVE_PROVED, f"no {others} {better}. Not proved: {open_part}"
@@ -461,9 +461,9 @@ def _better_words(certificate: Mapping[str, Any]) -> str:
     """Return what no other tree does: get more rows right, if only rows and leaves count, else have a better objective."""
     others = ("goal", "weights", "class_weights", "coefficient_penalty", "column_prices")
     if "leaf_penalty" not in certificate or any(certificate.get(name) for name in others):
-        return "has a better objective"
+        return "has a better objective on the training rows"
     priced = str(certificate["leaf_penalty"] or "0") != "0"
-    return "gets more rows right" + (" without more leaves" if priced else "")
+    return "gets more training rows right" + (" without more leaves" if priced else "")
 
 
 def _least_words(certificate: Mapping[str, Any]) -> str:
