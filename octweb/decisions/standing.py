@@ -12,7 +12,7 @@ from django.db.models import Count
 from rest_framework import serializers
 
 from octweb.decisions.models import Block, ChainEntry, Kind
-from octweb.decisions.reading import moment_of, nanoseconds_of
+from octweb.decisions.reading import CHUNK_KEYS, moment_of, nanoseconds_of
 from octweb.oversight.due import oversight_of
 from octweb.registry.document.model_files import model_file
 from octweb.registry.models import TreeModel
@@ -136,24 +136,34 @@ def _recent(model: TreeModel, due: datetime) -> _Recent:
     entries = ChainEntry.objects.filter(model=model.pk, kind=Kind.DECISION, leaf__isnull=False, at__range=times)
     by_leaf = entries.order_by().values_list("leaf").annotate(Count("number"))
     recent = _Recent(Counter(dict(by_leaf)), Counter(), Counter(), 0, False)
-    outcomes, decided = _last_by_decision(model, entries, str(Kind.OUTCOME))
+    outcomes, decided = _last_by_decision(model, times, str(Kind.OUTCOME))
     for key, (leaf, label) in decided.items():
         recent.known[leaf] += 1
         recent.wrong[leaf] += outcomes[key] != label
-    overrides, overridden = _last_by_decision(model, entries, str(Kind.OVERRIDE))
+    overrides, overridden = _last_by_decision(model, times, str(Kind.OVERRIDE))
     changed = sum(overrides[key] != label for key, (_, label) in overridden.items())
     return recent._replace(overridden=changed, is_capped=len(outcomes) == MAX_LATER)
 
 
-def _last_by_decision(model: TreeModel, entries: Any, kind: str) -> tuple[dict[Any, int], dict[Any, tuple[int, int]]]:
-    """Return the class of the last record of this kind by decision, and leaf and class of those among `entries`."""
+def _last_by_decision(
+    model: TreeModel, times: tuple[int, int], kind: str
+) -> tuple[dict[Any, int], dict[Any, tuple[int, int]]]:
+    """Return the class of the last record of this kind by decision, and leaf and class of the decisions in `times`."""
+    first, last_at = times
     later = ChainEntry.objects.filter(model=model.pk, kind=kind, about__isnull=False, label__isnull=False)
     newest = later.order_by("-at", "-number")[:MAX_LATER]
     last: dict[Any, int] = {}
     for about, label in newest.values_list("about", "label"):
         last.setdefault(about, label)
-    rows = entries.order_by().filter(key__in=newest.values("about")).values_list("key", "leaf", "label")
-    return last, {key: (leaf, label) for key, leaf, label in rows if key in last}
+    keys = list(last)
+    decided: dict[Any, tuple[int, int]] = {}
+    for start in range(0, len(keys), CHUNK_KEYS):
+        # by key alone: with the days in the query, SQLite reads all decisions of these days
+        part = ChainEntry.objects.filter(key__in=keys[start : start + CHUNK_KEYS]).values_list(
+            "key", "leaf", "label", "at"
+        )
+        decided |= {key: (leaf, label) for key, leaf, label, at in part if leaf is not None and first <= at <= last_at}
+    return last, decided
 
 
 def _leaves(model: TreeModel, recent: _Recent) -> list[dict[str, Any]]:
