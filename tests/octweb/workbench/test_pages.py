@@ -49,7 +49,7 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     serve(bench)
     page = web.get(f"{address}?at=n").content.decode()
     assert "Best with 2 wishes" in page
-    assert "After yes: always “no”" in page
+    assert "After yes: always “class no”" in page
     assert "because: the panel &lt;decided&gt; so" in page
     web.post(
         f"{address}edit/", {"at": "root", "verb": "wish", "wish": "forbid root colour", "reason": "a proxy of age"}

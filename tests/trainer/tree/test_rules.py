@@ -162,7 +162,9 @@ def test_rules_as_text_and_as_json_answer_as_the_model_does(method):
             record = cells(tree, row)
             leaf = tree.nodes[reached]
             expected = tree.classes[leaf.label]
-            assert follow(text, record).startswith(f"{expected} ({leaf.counts[leaf.label]} of {leaf.rows} row"), text
+            assert follow(text, record).startswith(
+                f"{tree.class_words[leaf.label]} ({leaf.counts[leaf.label]} of {leaf.rows} row"
+            ), text
             rule = next(r for r in rules if all(fits(c, record) for c in r["conditions"]))
             assert (rule["class"], rule["leaf"], rule["rows"]) == (expected, leaf.id, leaf.rows)
         check_thresholds(tree, matrix)
