@@ -17,7 +17,6 @@ from trainer.methods.monitor import Monitor
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import decimal_text
-from trainer.tree.splits import Threshold
 from trainer.workbench.answers import Emit, price_record, proof_name
 from trainer.workbench.good_trees import GoodRequest, good_request
 
@@ -101,7 +100,7 @@ def spreads(session: CountedSession, tree: Tree) -> dict[str, dict[str, Any]]:
         path = "" if place == "root" else place
         places |= {node.left: f"{path}y", node.right: f"{path}n"}
         of_column = stops.get(node.split.used[0], {})
-        if not isinstance(node.split, Threshold) or len(of_column) < 2:
+        if node.split.cut is None or len(of_column) < 2:
             continue
         yes, no = paths[node.id]
         below = [
@@ -123,6 +122,6 @@ def _stops(session: CountedSession) -> dict[int, dict[float, tuple[int, bool]]]:
     stops: dict[int, dict[float, tuple[int, bool]]] = {}
     for question, feature in enumerate(session.counts.questions.encoding.features):
         split, one_left = feature.split()
-        if isinstance(split, Threshold) and feature.empty is None:
-            stops.setdefault(feature.column, {})[split.threshold] = question, one_left
+        if split.cut is not None and feature.empty is None:
+            stops.setdefault(feature.column, {})[split.cut[1]] = question, one_left
     return {column: dict(sorted(own.items())) for column, own in stops.items()}
