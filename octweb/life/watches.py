@@ -24,8 +24,8 @@ from trainer.tree.nodes import Tree
 LEAF_LEVEL = 0.002
 CELL_LEVEL = 0.001
 WRONG_LEVEL = 0.001  # of wrong answers of the leaves, and once more of those of all leaves together
-RECENT_DAYS = 28  # sentences and tables state the share of so many days
-RECENT_DUE_DAYS = 60  # the same for outcomes, of which there are fewer
+RECENT_DAYS = 28  # sentences and tables state the share of decisions in these days
+RECENT_DUE_DAYS = 60  # and the share of wrong answers in these days; there are fewer outcomes than decisions
 RIGHT = "right"
 WRONG = "wrong"
 NO_OUTCOME = "due"

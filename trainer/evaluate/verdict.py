@@ -269,7 +269,7 @@ def leaking_column(tree: Tree) -> str:
 
 
 def _ends_of_column(tree: Tree) -> list[int]:
-    """Return the nodes below the root at which its column is no longer the only one that was asked."""
+    """Return the first nodes below the root that do not ask its column."""
     root = tree.nodes[0]
     assert root.split is not None
     ends = []

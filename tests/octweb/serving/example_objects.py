@@ -102,7 +102,8 @@ def _workbenches(client: Any, model: str) -> dict[str, str]:
         client.post(f"{address}edits/", {"add": ["forbid root width"]}, format="json")
         client.post(f"{address}good-trees/", {"slack": "0.1"}, format="json")
         found[name] = bench
-    idle, work.IDLE_SECONDS = work.IDLE_SECONDS, 0.3
+    idle = work.IDLE_SECONDS
+    work.IDLE_SECONDS = 0.3
     for bench in found.values():
         EditingSupervisor(job_id=bench, worker="here", stopping=threading.Event()).run()
     work.IDLE_SECONDS = idle

@@ -21,7 +21,7 @@ PARAMETERS = {"depth": 2, "leaf_penalty": 0.02}
 
 @pytest.fixture
 def files(tmp_path):
-    """Provide a folder with rows of which one tree is best, their counts with folds, and a model of each."""
+    """Provide a folder with rows that a single tree fits best, their counts with folds, and a model of each."""
     rng = np.random.default_rng(3)
     rows = [["a", "colour", KEY, TARGET]]
     for i in range(200):

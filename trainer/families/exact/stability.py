@@ -308,7 +308,7 @@ def _label(
 
 
 class _RowGroups:
-    """Equal rows of one class, of which only the number of changed ones matters."""
+    """Groups of equal rows of the same class: it does not matter which rows of a group change, only how many."""
 
     def __init__(self, problem: BinaryProblem, change: Change) -> None:
         self.problem = problem

@@ -42,7 +42,8 @@ class Least:
 
     def below(self, path: list[int], height: int, leaves: int) -> int:
         """Return the least cost below a path with at most this many leaves."""
-        X, allowed = self.space.X, frozenset(range(self.space.X.shape[1]))
+        X = self.space.X
+        allowed = frozenset(range(X.shape[1]))
         for literal in path:
             allowed = self.after(literal // 2, allowed)
         rows = frozenset(i for i in range(len(X)) if all(bool(X[i, q // 2]) == bool(q % 2) for q in path))
